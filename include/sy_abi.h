@@ -34,7 +34,8 @@
  * groups of four lines; line index = group * 4 + place. See ARCHITECTURE.md, "Flow table", for the protocol.
  *
  * word: bits 63..8 flow id (never used twice), bits 7..0 state byte:
- *   bits 3..0 enum sy_line_state, bit 4 RESET, bit 5 REAPING, bits 7..6 strikes (draining and silent backends).
+ *   bits 3..0 enum sy_line_state, bit 4 RESET, bit 5 REAPING, bits 7..6 strikes (draining and silent backends); in
+ *   CLOSING bit 6 says that the backend closed first.
  * The word is changed by 64-bit compare-and-swap or exchange only. 0 is FREE. */
 #define SY_LINES_PER_GROUP 4
 #define SY_LINES_PER_FLOW 6 /* two lines, table kept a third full */
@@ -42,6 +43,7 @@
 #define SY_STATE_MASK 0x0fULL
 #define SY_F_RESET 0x10ULL
 #define SY_F_REAPING 0x20ULL
+#define SY_F_BACKEND_FIRST 0x40ULL
 #define SY_STRIKE_SHIFT 6
 #define SY_STRIKE_MASK 0xc0ULL
 
@@ -160,16 +162,20 @@ struct sy_backend_count {
 };
 
 /* ---- services: memory-mapped; written by the agent ----
- * table word: bits 19..0 region offset in units of 64 bytes, bits 35..20 number of members, bits 63..36 version.
- * Region: __u32 bound[n], __u32 backend[n], __u16 guide[(1 << guide_bits(n)) + 1]. guide[b] is the first member whose
+ * table word: bits 19..0 region offset in units of 64 bytes, bits 35..20 number of members, bits 40..36 guide_bits, bits 63..41
+ * version. guide_bits is the least with 2^guide_bits >= 2n, so that a pick needs one look at the guide and mostly one bound.
+ * Region: __u32 bound[n], __u32 backend[n], __u16 guide[(1 << guide_bits) + 1]. guide[b] is the first member whose
  * bound is >= b << (32 - guide_bits). The pick for r is the first member whose bound is >= r. */
 #define SY_TABLE_BYTES (16U << 20)
 #define SY_TABLE_WORDS (SY_TABLE_BYTES / 4)
 #define SY_REGION_ALIGN 64
 #define SY_TABLE_OFF(w) ((__u32)(w) & 0xfffff)
 #define SY_TABLE_LEN(w) ((__u32)((w) >> 20) & 0xffff)
-#define SY_TABLE_VER(w) ((__u32)((w) >> 36))
-#define SY_TABLE_WORD(off, len, ver) ((__u64)(off) | ((__u64)(len) << 20) | ((__u64)(ver) << 36))
+#define SY_TABLE_BITS(w) ((__u32)((w) >> 36) & 0x1f)
+#define SY_TABLE_VER(w) ((__u32)((w) >> 41))
+#define SY_GUIDE_BITS(n) ((n) ? 32U - (__u32)__builtin_clz(2U * (__u32)(n) - 1U) : 0U)
+#define SY_TABLE_WORD(off, len, ver)                                                                                   \
+	((__u64)(off) | ((__u64)(len) << 20) | ((__u64)SY_GUIDE_BITS(len) << 36) | ((__u64)(ver) << 41))
 
 struct sy_table_area {
 	__u32 w[SY_TABLE_WORDS];
@@ -235,7 +241,8 @@ struct sy_pool {
 	__u64 member[SY_MAX_POOL_PORTS / 64]; /* the same as a bitmap by port */
 };
 
-/* ---- interfaces: memory-mapped; written by the agent; index is the slot ---- */
+/* ---- interfaces: memory-mapped; written by the agent; index is the slot: one of (ifindex + 0..3) & 255 but 0, so that
+ * programs find it by ifindex with at most four looks ---- */
 struct sy_iface {
 	__u32 ifindex; /* 0: slot is free */
 	__u8 mac[6];
@@ -254,8 +261,9 @@ struct sy_nh {
 	__u32 ifindex;
 	__u8 dmac[6];
 	__u8 smac[6];
-	__u32 reserved;
+	__u32 flags; /* SY_IF_* of the interface, SY_NH_RESOLVED */
 };
+#define SY_NH_RESOLVED 0x100 /* dmac is known (else only TC can send: it has the kernel resolve it) */
 
 /* ---- config: one element, memory-mapped ---- */
 struct sy_config {
