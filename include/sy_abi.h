@@ -248,7 +248,7 @@ struct sy_iface {
 	__u8 mac[6];
 	__u16 flags; /* SY_IF_* */
 	__u32 mtu;
-	__u32 reserved;
+	__u32 reserved[2]; /* array elements are a multiple of 8 bytes apart */
 };
 #define SY_IF_XDP_XMIT 1 /* a frame can be sent out of it from XDP */
 #define SY_IF_REDIRECT 2 /* XDP_TX is not to be used there (veth): redirect instead */
@@ -306,4 +306,4 @@ SY_ASSERT_SIZE(sy_load, 64);
 SY_ASSERT_SIZE(sy_backend_count, 32);
 SY_ASSERT_SIZE(sy_service, 128);
 SY_ASSERT_SIZE(sy_nh, 32);
-SY_ASSERT_SIZE(sy_iface, 20);
+SY_ASSERT_SIZE(sy_iface, 24);
