@@ -20,7 +20,7 @@ CPPFLAGS += -D_GNU_SOURCE -Iinclude -Iuserspace -I$(B)/gen $(shell $(PKG_CONFIG)
 CPPFLAGS += -DSY_VERSION='"$(shell cat VERSION)"'
 CFLAGS ?= -O2 -g
 CFLAGS += -std=gnu17 $(WARN) -fno-omit-frame-pointer
-LDLIBS += $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null) -lcyaml -lm
+LDLIBS += $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null) -lm
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -std=gnu17 $(WARN) -fno-omit-frame-pointer
 
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter -Iinclude -I/usr/include/$(shell uname -m)-linux-gnu
