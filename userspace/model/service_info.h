@@ -7,5 +7,5 @@
 #include "instance.h"
 
 /* 0 and an owned snapshot in *ret; -EINVAL: not a ServiceInfo (no name, hosts missing or null or not a list), with *ret
- * untouched and *ret_why (if given) a static sentence. A bad host costs itself only: see struct instance.reject. */
+ * untouched and *ret_why (if given) a static sentence; -ENOMEM. A bad host costs itself only: see struct instance.reject. */
 int service_info_parse(const cJSON *json, struct snapshot **ret, const char **ret_why);

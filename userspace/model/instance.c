@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "instance.h"
+#include "../base/cleanup.h"
+#include <string.h>
+
+struct snapshot *snapshot_new(const char *group, const char *name)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->group = strdup(group);
+	s->name = strdup(name);
+	if (!s->group || !s->name) {
+		snapshot_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+static void instance_done(struct instance *i)
+{
+	free(i->address_text);
+	free(i->cluster);
+	free(i->instance_id);
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n_instances; i++)
+		instance_done(&s->instances[i]);
+	free(s->instances);
+	free(s->group);
+	free(s->name);
+	free(s);
+}
+
+DEFINE_CLEANUP(struct snapshot *, snapshot_free)
+
+/* Room for one more. The array doubles when its length reaches a power of two, so that its size need not be kept. */
+static int grow(struct snapshot *s)
+{
+	size_t n = s->n_instances;
+	struct instance *p;
+
+	if (n & (n - 1))
+		return 0;
+	p = reallocarray(s->instances, n ? n * 2 : 1, sizeof(*p));
+	if (!p)
+		return -1;
+	s->instances = p;
+	return 0;
+}
+
+struct instance *snapshot_append(struct snapshot *s)
+{
+	struct instance *i;
+
+	if (grow(s) < 0)
+		return NULL;
+	i = &s->instances[s->n_instances];
+	*i = (struct instance){.cluster = strdup(""), .instance_id = strdup("")};
+	if (!i->cluster || !i->instance_id) {
+		instance_done(i);
+		return NULL;
+	}
+	s->n_instances++;
+	return i;
+}
+
+static int replace_text(char **to, const char *from)
+{
+	char *p;
+
+	if (!from)
+		return 0;
+	p = strdup(from);
+	if (!p)
+		return -1;
+	free(*to);
+	*to = p;
+	return 0;
+}
+
+static int append_copy(struct snapshot *s, const struct instance *from)
+{
+	struct instance *to = snapshot_append(s);
+
+	if (!to)
+		return -1;
+	to->endpoint = from->endpoint;
+	to->weight = from->weight;
+	to->healthy = from->healthy;
+	to->enabled = from->enabled;
+	to->reject = from->reject;
+	if (replace_text(&to->address_text, from->address_text) < 0 || replace_text(&to->cluster, from->cluster) < 0 ||
+	    replace_text(&to->instance_id, from->instance_id) < 0)
+		return -1;
+	return 0;
+}
+
+struct snapshot *snapshot_copy(const struct snapshot *s)
+{
+	_cleanup_(snapshot_freep) struct snapshot *copy = snapshot_new(s->group, s->name);
+
+	if (!copy)
+		return NULL;
+	copy->protection = s->protection;
+	for (size_t i = 0; i < s->n_instances; i++)
+		if (append_copy(copy, &s->instances[i]) < 0)
+			return NULL;
+	return TAKE_PTR(copy);
+}
+
+static int compare_text(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+/* Total order over all that counts as content; 0 means the same content. */
+static int compare_content(const struct instance *a, const struct instance *b)
+{
+	int r;
+
+	if (a->reject != b->reject)
+		return a->reject < b->reject ? -1 : 1;
+	if (a->reject == SY_R_BAD_ADDRESS)
+		r = compare_text(a->address_text, b->address_text);
+	else
+		r = endpoint_compare(&a->endpoint, &b->endpoint);
+	if (r)
+		return r;
+	if (a->reject != SY_R_BAD_WEIGHT && a->weight != b->weight)
+		return a->weight < b->weight ? -1 : 1;
+	if (a->healthy != b->healthy)
+		return a->healthy ? 1 : -1;
+	if (a->enabled != b->enabled)
+		return a->enabled ? 1 : -1;
+	return compare_text(a->cluster, b->cluster);
+}
+
+static int compare_pointed(const void *a, const void *b)
+{
+	return compare_content(*(const struct instance *const *)a, *(const struct instance *const *)b);
+}
+
+/* Owned array of pointers, sorted by content; NULL: no memory. */
+static const struct instance **sorted(const struct snapshot *s)
+{
+	const struct instance **p = calloc(s->n_instances ? s->n_instances : 1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	for (size_t i = 0; i < s->n_instances; i++)
+		p[i] = &s->instances[i];
+	qsort(p, s->n_instances, sizeof(*p), compare_pointed);
+	return p;
+}
+
+static bool equal_in_order(const struct snapshot *a, const struct snapshot *b)
+{
+	for (size_t i = 0; i < a->n_instances; i++)
+		if (compare_content(&a->instances[i], &b->instances[i]))
+			return false;
+	return true;
+}
+
+bool snapshot_equal(const struct snapshot *a, const struct snapshot *b)
+{
+	_cleanup_free_ const struct instance **in_a = NULL, **in_b = NULL;
+
+	if (a->n_instances != b->n_instances || a->protection != b->protection)
+		return false;
+	if (equal_in_order(a, b))
+		return true;
+	in_a = sorted(a);
+	in_b = sorted(b);
+	if (!in_a || !in_b)
+		return false; /* taken for a change, which costs work and nothing else */
+	for (size_t i = 0; i < a->n_instances; i++)
+		if (compare_content(in_a[i], in_b[i]))
+			return false;
+	return true;
+}

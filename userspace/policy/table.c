@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+/* 2^32 units are dealt out by largest remainder. Each weight becomes an integer of up to 94 bits, the greatest using
+ * all of them, so that quota = weight * 2^32 / sum is exact in 128 bits: floor and remainder have no rounding error to
+ * speak of, whatever lies between 5e-324 and 1.8e308.
+ *
+ *   weights    1             2             7
+ *   quota      429496729.6   858993459.2   3006477107.2      floors leave 1 unit over
+ *   units      429496730     858993459     3006477107        the greatest remainder gets it
+ *   bounds     429496729     1288490188    4294967295        sum of units so far, less 1
+ *
+ * A member whose quota is under a unit gets one all the same, taken from those that have the most. */
+#include "table.h"
+#include "../base/cleanup.h"
+#include "sy_abi.h"
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+typedef unsigned __int128 uint128_t;
+
+#define ALL_UNITS   (1ULL << 32)
+#define WEIGHT_BITS 94 /* and 32 of the units, and a carry: within 128 */
+
+struct quota {
+	uint64_t units;
+	uint128_t weight; /* scaled; then the remainder */
+	uint32_t index;
+};
+
+static bool weights_are_good(const double *weights, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!isfinite(weights[i]) || !(weights[i] > 0))
+			return false;
+	return true;
+}
+
+/* The sum of the scaled weights. Cutting off below 2^-94 of the greatest keeps it independent of the order. */
+static uint128_t scale(const double *weights, size_t n, struct quota *q)
+{
+	double greatest = 0;
+	uint128_t sum = 0;
+	int exponent;
+
+	for (size_t i = 0; i < n; i++)
+		greatest = fmax(greatest, weights[i]);
+	(void)frexp(greatest, &exponent);
+	for (size_t i = 0; i < n; i++) {
+		q[i].index = (uint32_t)i;
+		q[i].weight = (uint128_t)ldexp(weights[i], WEIGHT_BITS - exponent);
+		sum += q[i].weight;
+	}
+	return sum;
+}
+
+static int by_remainder(const void *a, const void *b)
+{
+	const struct quota *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+static int by_units(const void *a, const void *b)
+{
+	const struct quota *x = a, *y = b;
+
+	if (x->units != y->units)
+		return x->units > y->units ? -1 : 1;
+	return x->index < y->index ? -1 : 1;
+}
+
+static void deal(struct quota *q, size_t n, uint128_t sum)
+{
+	uint64_t left = ALL_UNITS;
+
+	for (size_t i = 0; i < n; i++) {
+		uint128_t scaled = q[i].weight << 32;
+
+		q[i].units = (uint64_t)(scaled / sum);
+		q[i].weight = scaled % sum;
+		left -= q[i].units;
+	}
+	qsort(q, n, sizeof(*q), by_remainder);
+	assert(left < n);
+	for (size_t i = 0; i < left; i++)
+		q[i].units++;
+}
+
+/* Give a unit to each that has none, and lower the tops level by level to pay for them: q is sorted by units. The mean
+ * is at least 2^32 / SY_MAX_MEMBERS = 2^18 units, so that no payer comes near 1. */
+static void give_least(struct quota *q, size_t n)
+{
+	uint64_t debt = 0, level, drop;
+	size_t n_top = 1;
+
+	for (; debt < n && q[n - 1 - debt].units == 0; debt++)
+		q[n - 1 - debt].units = 1;
+	level = q[0].units;
+	while (debt) {
+		while (n_top < n && q[n_top].units == level)
+			n_top++;
+		drop = n_top < n ? level - q[n_top].units : UINT64_MAX;
+		if (drop > debt / n_top)
+			break;
+		debt -= drop * n_top;
+		level -= drop;
+	}
+	for (size_t i = 0; i < n_top; i++)
+		q[i].units = level - debt / n_top - (n_top - i <= debt % n_top);
+}
+
+int table_bounds(const double *weights, size_t n, uint32_t *bounds)
+{
+	_cleanup_free_ struct quota *q = NULL;
+	uint64_t sum = 0;
+
+	if (n == 0 || n > SY_MAX_MEMBERS || !weights_are_good(weights, n))
+		return -EINVAL;
+	q = calloc(n, sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	deal(q, n, scale(weights, n, q));
+	qsort(q, n, sizeof(*q), by_units);
+	give_least(q, n);
+
+	/* in 32 bits: only a table of one has 2^32 units, and that is 0, whose bound is 2^32 - 1 all the same */
+	for (size_t i = 0; i < n; i++)
+		bounds[q[i].index] = (uint32_t)q[i].units;
+	for (size_t i = 0; i < n; i++) {
+		sum += bounds[i];
+		bounds[i] = (uint32_t)(sum - 1);
+	}
+	return 0;
+}
+
+unsigned table_guide_bits(size_t n)
+{
+	unsigned bits = 1;
+
+	while ((1ULL << bits) < 2 * (uint64_t)n)
+		bits++;
+	return bits;
+}
+
+void table_guide(const uint32_t *bounds, size_t n, uint16_t *guide)
+{
+	unsigned bits = table_guide_bits(n);
+	size_t member = 0, n_buckets = (size_t)1 << bits;
+
+	for (size_t b = 0; b < n_buckets; b++) {
+		while (bounds[member] < (uint64_t)b << (32 - bits))
+			member++; /* ends: the last bound is above every bucket's edge */
+		guide[b] = (uint16_t)member;
+	}
+	/* past the last bucket there is nobody; the last member, so that every entry is one that may be read */
+	guide[n_buckets] = (uint16_t)(n - 1);
+}
+
+size_t table_pick(const uint32_t *bounds, size_t n, uint32_t r)
+{
+	size_t low = 0, high = n - 1;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (bounds[middle] >= r)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static size_t region_used(size_t n)
+{
+	return n * 2 * sizeof(uint32_t) + (((size_t)1 << table_guide_bits(n)) + 1) * sizeof(uint16_t);
+}
+
+size_t table_region_bytes(size_t n)
+{
+	return (region_used(n) + SY_REGION_ALIGN - 1) / SY_REGION_ALIGN * SY_REGION_ALIGN;
+}
+
+void table_region_write(void *region, const uint32_t *bounds, const uint32_t *ids, size_t n)
+{
+	uint8_t *at = region;
+
+	memcpy(at, bounds, n * sizeof(*bounds));
+	at += n * sizeof(*bounds);
+	memcpy(at, ids, n * sizeof(*ids));
+	at += n * sizeof(*ids);
+	table_guide(bounds, n, (uint16_t *)(void *)at);
+	memset((uint8_t *)region + region_used(n), 0, table_region_bytes(n) - region_used(n));
+}
