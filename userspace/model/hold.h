@@ -9,9 +9,9 @@
 struct hold {
 	uint64_t hold_ns;
 	struct snapshot *applied; /* owned; last one let through, NULL before the first */
-	struct snapshot *held;	  /* owned; newest one kept back, or NULL */
-	uint64_t until_ns;	  /* when held is to be applied; 0 when nothing is held */
-	uint64_t n_holds;	  /* holds begun so far */
+	struct snapshot *held; /* owned; newest one kept back, or NULL */
+	uint64_t until_ns; /* when held is to be applied; 0 when nothing is held */
+	uint64_t n_holds; /* holds begun so far */
 };
 
 void hold_init(struct hold *h, uint64_t hold_ns);
