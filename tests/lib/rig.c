@@ -209,14 +209,9 @@ static void fill(struct rig *r)
 	rig_pool(r, 0, (const char *const[]){ "10.2.0.1" }, 1, 1024, 65535);
 }
 
-/* The load-time constants as bpf/base.bpf.h declares them. */
-struct constants {
-	uint32_t group_mask, hz, n_cpus, tc_behind, secret[8];
-};
-
 void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups)
 {
-	struct constants *k;
+	struct sy_const *k;
 	int rc;
 
 	*r = (struct rig){ .object = object };
@@ -225,10 +220,9 @@ void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups)
 	k = rig_global(object, "sy_const", sizeof(*k));
 	if (!k)
 		fail("no sy_const in the object");
-	*k = (struct constants){ .group_mask = n_groups - 1,
+	*k = (struct sy_const){ .group_mask = n_groups - 1,
 				 .hz = rig_hz(),
-				 .n_cpus = (uint32_t)libbpf_num_possible_cpus(),
-				 .tc_behind = 1 };
+				 .n_cpus = (uint32_t)libbpf_num_possible_cpus() };
 	for (int i = 0; i < 8; i++)
 		k->secret[i] = 0x9e3779b9U * (uint32_t)(i + 1) | 1;
 	bpf_map__set_max_entries(rig_map(r, "lines"), n_groups);
