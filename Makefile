@@ -24,7 +24,8 @@ LDLIBS += $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null) -lm
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -std=gnu17 $(WARN) -fno-omit-frame-pointer
 
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Werror -Wno-unused-parameter -Iinclude -I/usr/include/$(shell uname -m)-linux-gnu
-BPF_SRC := $(wildcard bpf/*.bpf.c)
+# maps first: libbpf 1.1's linker misplaces maps that an object names before the one that defines them
+BPF_SRC := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(wildcard bpf/*.bpf.c))
 BPF_OBJ := $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.o)
 SKEL := $(B)/gen/steelyard.skel.h
 
@@ -92,7 +93,7 @@ $(B)/bpf/test/%.o: tests/bench/%.bpf.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -Ibpf -MMD -MP -c $< -o $@
 # with_NAME.bpf.c: calls into the product's own objects, so it is linked with them
-$(B)/bpf/test/with_%.linked.o: $(B)/bpf/test/with_%.o $(BPF_OBJ)
+$(B)/bpf/test/with_%.linked.o: $(BPF_OBJ) $(B)/bpf/test/with_%.o
 	$(call say,BPFLINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
 $(B)/gen/with_%.skel.h: $(B)/bpf/test/with_%.linked.o
