@@ -34,8 +34,8 @@ __attribute__((unused)) static char *failing_strndup(const char *text, size_t si
 }
 #undef strdup
 #undef strndup
-#define malloc(size) failing_malloc(size)
-#define calloc(n, size) failing_calloc(n, size)
+#define malloc(size)		 failing_malloc(size)
+#define calloc(n, size)		 failing_calloc(n, size)
 #define reallocarray(p, n, size) failing_reallocarray(p, n, size)
-#define strdup(text) failing_strdup(text)
-#define strndup(text, size) failing_strndup(text, size)
+#define strdup(text)		 failing_strdup(text)
+#define strndup(text, size)	 failing_strndup(text, size)

@@ -165,7 +165,7 @@ static void fill_constants(struct rig *r)
 
 	*c = (struct sy_config){ .layout = SY_LAYOUT_VERSION,
 				 .n_groups = bpf_map__max_entries(rig_map(r, "lines")),
-				 .hz = rig_hz(),
+				 .hz = r->hz,
 				 .n_cpus = (uint32_t)libbpf_num_possible_cpus(),
 				 .epoch = c->epoch + 1 };
 	c->flows = c->n_groups * SY_LINES_PER_GROUP / SY_LINES_PER_FLOW;
@@ -177,15 +177,16 @@ static void fill_constants(struct rig *r)
 		c->secret[i] = 0x9e3779b9U * (uint32_t)(i + 1) | 1;
 }
 
-static void fill_iface(struct rig *r, uint32_t slot, const char *name, int *ret_index, uint8_t mac[6])
+static void fill_iface(struct rig *r, const char *name, int *ret_index, uint8_t mac[6])
 {
-	char path[64], text[32] = "";
+	char command[64], text[32] = "";
+	struct sy_iface *iface;
 	FILE *f;
 
 	*ret_index = (int)if_nametoindex(name);
 	/* /sys shows the namespace of whoever mounted it, so ask by netlink */
-	snprintf(path, sizeof(path), "ip -o link show %s", name);
-	f = popen(path, "r");
+	snprintf(command, sizeof(command), "ip -o link show %s", name);
+	f = popen(command, "r");
 	if (!f || *ret_index == 0)
 		fail("no interface %s", name);
 	for (char line[512]; fgets(line, sizeof(line), f);) {
@@ -197,31 +198,33 @@ static void fill_iface(struct rig *r, uint32_t slot, const char *name, int *ret_
 	pclose(f);
 	if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) != 6)
 		fail("no address of %s", name);
-	r->maps.ifaces[slot] = (struct sy_iface){ .ifindex = (uint32_t)*ret_index, .flags = SY_IF_XDP_XMIT, .mtu = 1500 };
-	memcpy(r->maps.ifaces[slot].mac, mac, 6);
+	iface = &r->maps.ifaces[*ret_index & (SY_MAX_IFACES - 1)];
+	*iface = (struct sy_iface){ .ifindex = (uint32_t)*ret_index, .flags = SY_IF_XDP_XMIT, .mtu = 1500 };
+	memcpy(iface->mac, mac, 6);
 }
 
 static void fill(struct rig *r)
 {
 	fill_constants(r);
-	fill_iface(r, RIG_SLOT_CLIENT, RIG_CLIENT_IF, &r->if_client, r->mac_client_if);
-	fill_iface(r, RIG_SLOT_BACKEND, RIG_BACKEND_IF, &r->if_backend, r->mac_backend_if);
+	fill_iface(r, RIG_CLIENT_IF, &r->if_client, r->mac_client_if);
+	fill_iface(r, RIG_BACKEND_IF, &r->if_backend, r->mac_backend_if);
 	rig_pool(r, 0, (const char *const[]){ "10.2.0.1" }, 1, 1024, 65535);
+	rig_beat(r);
 }
 
-void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups)
+void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups, uint32_t hz)
 {
 	struct sy_const *k;
 	int rc;
 
-	*r = (struct rig){ .object = object };
+	*r = (struct rig){ .object = object, .hz = hz ? hz : rig_hz() };
 	if (!object)
 		fail("the object does not open: %m");
 	k = rig_global(object, "sy_const", sizeof(*k));
 	if (!k)
 		fail("no sy_const in the object");
 	*k = (struct sy_const){ .group_mask = n_groups - 1,
-				 .hz = rig_hz(),
+				 .hz = r->hz,
 				 .n_cpus = (uint32_t)libbpf_num_possible_cpus() };
 	for (int i = 0; i < 8; i++)
 		k->secret[i] = 0x9e3779b9U * (uint32_t)(i + 1) | 1;
@@ -348,10 +351,23 @@ void rig_table(struct rig *r, uint32_t service, const uint32_t *ids, const doubl
 		r->next_region = 0;
 	if (n)
 		table_region_write((uint8_t *)r->maps.tables + (size_t)r->next_region * SY_REGION_ALIGN, bounds, ids, n);
-	__atomic_store_n(&s->table, SY_TABLE_WORD(r->next_region, n, ++r->next_version & 0xfffffff), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->table, SY_TABLE_WORD(r->next_region, n, ++r->next_version & 0x7fffff), __ATOMIC_SEQ_CST);
 	s->generation++;
 	r->next_region += (uint32_t)(bytes / SY_REGION_ALIGN);
 	free(bounds);
+}
+
+void rig_beat(struct rig *r)
+{
+	__atomic_store_n(&r->maps.config->beat_jiffies, rig_jiffies(), __ATOMIC_SEQ_CST);
+}
+
+uint64_t rig_next_hop(const struct rig *r, int ifindex, const uint8_t mac[6])
+{
+	uint64_t word = 0;
+
+	memcpy(&word, mac, 6);
+	return word | (uint64_t)(ifindex & (SY_MAX_IFACES - 1)) << 48 | (uint64_t)(r->maps.config->epoch & 0xff) << 56;
 }
 
 /* ---- lines ---- */

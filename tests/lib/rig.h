@@ -17,8 +17,6 @@
  * Neighbours are permanent; 10.1.0.200 and 10.2.0.200 are on the link but unknown; there is no default route. */
 #define RIG_CLIENT_IF "cl"
 #define RIG_BACKEND_IF "be"
-#define RIG_SLOT_CLIENT 1
-#define RIG_SLOT_BACKEND 2
 
 enum rig_hook { RIG_XDP, RIG_TC, RIG_N_HOOKS };
 
@@ -26,10 +24,11 @@ struct rig {
 	struct bpf_object *object; /* borrowed */
 	struct maps maps;
 	int fd_hook[RIG_N_HOOKS]; /* steelyard_xdp and steelyard_tc, or -1 */
-	int if_client, if_backend;
+	int if_client, if_backend; /* by ifindex; their slots in ifaces are (ifindex & 255) */
 	uint8_t mac_client_if[6], mac_backend_if[6];
 	uint32_t next_region; /* in units of SY_REGION_ALIGN */
 	uint32_t next_version;
+	uint32_t hz; /* as the programs were told */
 };
 
 /* Enter a network namespace of our own, once per process, and make the above. */
@@ -39,8 +38,9 @@ void rig_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A global of the object before it is loaded: its bytes, to be written; NULL when there is none of that name. */
 void *rig_global(struct bpf_object *object, const char *name, size_t size);
-/* Size the flow table, set the constants, load, map, fill config, interfaces and pool 0 (10.2.0.1, ports 1024-65535). */
-void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups);
+/* Size the flow table, set the constants, load, map, fill config, interfaces and pool 0 (10.2.0.1, ports 1024-65535).
+ * hz: what the programs take for a second, in jiffies; 0: the kernel's. A small one makes seconds short. */
+void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups, uint32_t hz);
 void rig_unload(struct rig *r); /* unmaps; the object stays the caller's */
 /* Everything as after rig_load; the sweeper must be quiet. */
 void rig_clear(struct rig *r);
@@ -58,6 +58,11 @@ void rig_backend_state(struct rig *r, uint32_t id, enum sy_state state, enum sy_
 /* Write a fresh region and switch to it. n = 0: the empty table. */
 void rig_table(struct rig *r, uint32_t service, const uint32_t *ids, const double *weights, size_t n);
 
+/* The agent's beat as if heard now: next hops held in records count for another second. */
+void rig_beat(struct rig *r);
+/* The next hop word for a MAC on an interface (its index). */
+uint64_t rig_next_hop(const struct rig *r, int ifindex, const uint8_t mac[6]);
+
 /* Sum over the CPUs of each verdict or counter. */
 void rig_verdicts(const struct rig *r, uint64_t ret[SY_N_VERDICTS]);
 void rig_counts(const struct rig *r, uint64_t ret[SY_N_COUNTERS]);
@@ -65,8 +70,8 @@ struct sy_backend_count rig_backend_count(const struct rig *r, uint32_t backend)
 
 /* Run a program once on one frame that came in on ifindex: its return value, *ret the frame as left. */
 int rig_run(const struct rig *r, enum rig_hook hook, const struct frame *in, int ifindex, struct frame *ret);
-/* Run any XDP program repeat times on a frame, for stress and bench. Returns its last value. */
-int rig_repeat(int fd, const struct frame *in, unsigned repeat);
+/* Run a program of either kind repeat times on a frame that came in on ifindex, for stress and bench: its last value. */
+int rig_repeat(int fd, enum rig_hook kind, const struct frame *in, int ifindex, unsigned repeat);
 
 /* A copy of everything that a packet could have written; rig_changed says what differs from now, or NULL. */
 struct rig_copy;

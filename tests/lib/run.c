@@ -11,21 +11,21 @@
 /* Records at the start of the great arrays that a copy keeps: tests use low ids. */
 #define COPY_IDS 1024U
 
-int rig_run(const struct rig *r, enum rig_hook hook, const struct frame *in, int ifindex, struct frame *ret)
+static int run(int fd, enum rig_hook kind, const struct frame *in, int ifindex, unsigned repeat, struct frame *ret)
 {
 	struct xdp_md xdp = { .data_end = (uint32_t)in->len, .ingress_ifindex = (uint32_t)ifindex };
 	struct __sk_buff skb = { .ifindex = (uint32_t)ifindex };
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = in->data, .data_size_in = (uint32_t)in->len, .data_out = ret->data,
-		    .data_size_out = sizeof(ret->data), .repeat = 1);
+		    .data_size_out = sizeof(ret->data), .repeat = (int)repeat);
 
-	if (hook == RIG_XDP) {
+	if (kind == RIG_XDP) {
 		o.ctx_in = &xdp;
 		o.ctx_size_in = sizeof(xdp);
 	} else {
 		o.ctx_in = &skb;
 		o.ctx_size_in = sizeof(skb);
 	}
-	if (bpf_prog_test_run_opts(r->fd_hook[hook], &o)) {
+	if (bpf_prog_test_run_opts(fd, &o)) {
 		fprintf(stderr, "rig: test run of %zu bytes: %s\n", in->len, strerror(errno));
 		abort();
 	}
@@ -33,17 +33,16 @@ int rig_run(const struct rig *r, enum rig_hook hook, const struct frame *in, int
 	return (int)o.retval;
 }
 
-int rig_repeat(int fd, const struct frame *in, unsigned repeat)
+int rig_run(const struct rig *r, enum rig_hook hook, const struct frame *in, int ifindex, struct frame *ret)
+{
+	return run(r->fd_hook[hook], hook, in, ifindex, 1, ret);
+}
+
+int rig_repeat(int fd, enum rig_hook kind, const struct frame *in, int ifindex, unsigned repeat)
 {
 	struct frame out;
-	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = in->data, .data_size_in = (uint32_t)in->len, .data_out = out.data,
-		    .data_size_out = sizeof(out.data), .repeat = (int)repeat);
 
-	if (bpf_prog_test_run_opts(fd, &o)) {
-		fprintf(stderr, "rig: test run: %s\n", strerror(errno));
-		abort();
-	}
-	return (int)o.retval;
+	return run(fd, kind, in, ifindex, repeat, &out);
 }
 
 static void sum_percpu(int fd, uint32_t n, uint64_t *ret)
