@@ -17,8 +17,8 @@ static uint64_t units_of(size_t i)
 	return i ? (uint64_t)bounds[i] - bounds[i - 1] : (uint64_t)bounds[0] + 1;
 }
 
-/* Everything that must hold of any table: strictly ascending, the last bound at the end, so all shares above 0 and their sum
- * exactly 1. */
+/* Everything that must hold of any table: strictly ascending, the last bound at the end, so all shares above 0 and
+ * their sum exactly 1. */
 static void assert_is_table(size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -32,7 +32,8 @@ static void build(size_t n)
 	assert_is_table(n);
 }
 
-/* Largest remainder spelled out over small integers, without scaling or sorting: what table_bounds has to agree with. */
+/* Largest remainder spelled out over small integers, without scaling or sorting: what table_bounds has to agree with.
+ */
 static void reference(const uint32_t *w, size_t n, uint64_t *units)
 {
 	uint64_t sum = 0, left = ALL_UNITS;
@@ -61,7 +62,8 @@ static void weights_1_2_7(void **state)
 	(void)state;
 	weights[0] = 1, weights[1] = 2, weights[2] = 7;
 	build(3);
-	/* 0.1 and 0.3 of 2^32 are 429496729.6 and 1288490188.8: rounded to the unit, and the last unit of each counts */
+	/* 0.1 and 0.3 of 2^32 are 429496729.6 and 1288490188.8: rounded to the unit, and the last unit of each counts
+	 */
 	assert_int_equal(bounds[0] + 1ULL, llround(0.1 * 0x1p32));
 	assert_int_equal(bounds[1] + 1ULL, llround(0.3 * 0x1p32));
 	assert_int_equal(bounds[2] + 1ULL, ALL_UNITS);
@@ -375,7 +377,7 @@ static void guide_agrees(void **state)
 		build(n);
 		check_guide(n);
 		/* skewed: one bucket holds nearly everybody, at the start, in the middle, at the end */
-		for (size_t at = 0; at < n; at += n > 2 ? n / 2 : 1) {
+		for (size_t at = 0; at<n; at += n> 2 ? n / 2 : 1) {
 			for (size_t i = 0; i < n; i++)
 				weights[i] = i == at ? 1e308 : 1e-6;
 			build(n);
