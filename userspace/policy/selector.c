@@ -33,9 +33,10 @@
 
 enum rank { RANK_OUT, RANK_OTHER_CLUSTER, RANK_PREFERRED };
 
-static bool is_bad_address(const struct instance *i)
+static bool is_bad_address(const struct selector_rules *rules, const struct instance *i)
 {
-	return i->reject == SY_R_BAD_ADDRESS;
+	return i->reject == SY_R_BAD_ADDRESS ||
+	       (rules->is_listener && rules->is_listener(rules->is_listener_ctx, &i->endpoint));
 }
 
 static double weight_of(const struct instance *i)
@@ -79,9 +80,9 @@ static int compare_candidates(const void *pa, const void *pb, void *rules)
 	const struct instance *b = ((const struct candidate *)pb)->instance;
 	int r;
 
-	if (is_bad_address(a) != is_bad_address(b))
-		return is_bad_address(a) ? 1 : -1;
-	if (is_bad_address(a))
+	if (is_bad_address(rules, a) != is_bad_address(rules, b))
+		return is_bad_address(rules, a) ? 1 : -1;
+	if (is_bad_address(rules, a))
 		return strcmp(a->address_text, b->address_text);
 	r = endpoint_compare(&a->endpoint, &b->endpoint);
 	return r ? r : compare_merit(rules, a, b);
@@ -119,9 +120,9 @@ static void judge(const struct selector_rules *rules, struct candidate *c)
 	c->eligible = c->state == SY_UP;
 }
 
-static bool is_duplicate(const struct candidate *first, const struct candidate *c)
+static bool is_duplicate(const struct selector_rules *rules, const struct candidate *first, const struct candidate *c)
 {
-	return c > first && !is_bad_address(c->instance) &&
+	return c > first && !is_bad_address(rules, c->instance) &&
 	       endpoint_compare(&c[-1].instance->endpoint, &c->instance->endpoint) == 0;
 }
 
@@ -130,9 +131,9 @@ static void judge_all(const struct selector_rules *rules, struct selection *s)
 	for (struct candidate *c = s->candidates; c < s->candidates + s->n_candidates; c++) {
 		c->weight = weight_of(c->instance);
 		s->n_bad += c->instance->reject != SY_R_NONE;
-		if (is_bad_address(c->instance)) {
+		if (is_bad_address(rules, c->instance)) {
 			mark(c, SY_EVICTED, SY_R_BAD_ADDRESS);
-		} else if (is_duplicate(s->candidates, c)) {
+		} else if (is_duplicate(rules, s->candidates, c)) {
 			mark(c, SY_EVICTED, SY_R_DUPLICATE);
 			s->n_duplicates++;
 		} else {

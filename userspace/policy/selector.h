@@ -15,6 +15,9 @@ struct selector_rules {
 	/* operator's override of an endpoint, or NULL for none */
 	enum override (*override)(const void *ctx, const struct endpoint *e);
 	const void *override_ctx;
+	/* an instance at a listener of ours would loop: it counts as a bad address; NULL for none */
+	bool (*is_listener)(const void *ctx, const struct endpoint *e);
+	const void *is_listener_ctx;
 };
 
 struct candidate {
