@@ -194,6 +194,7 @@ install: all ## DESTDIR= PREFIX=
 	install -D -m 755 $(B)/steelyard $(DESTDIR)$(PREFIX)/bin/steelyard
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/steelyardd.8 docs/steelyard.8
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 docs/steelyard.yaml.5
+	install -D -m 644 tools/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/steelyard
 
 clean: ## remove build/
 	rm -rf $(B)

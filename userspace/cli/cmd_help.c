@@ -21,7 +21,7 @@ static void print_options(const struct cli *c, unsigned options)
 static int help_one(const struct cli *c, const struct command *k)
 {
 	print_text(&c->print, PRINT_STRONG, "steelyard %s%s%s%s\n", k->name, *k->arguments ? " " : "", k->arguments,
-		   k->options ? " [OPTION…]" : "");
+		   k->options ? " [OPTION ...]" : "");
 	print_text(&c->print, PRINT_PLAIN, "%s.\n", k->does);
 	if (k->more)
 		print_text(&c->print, PRINT_PLAIN, "\n%s\n", k->more);

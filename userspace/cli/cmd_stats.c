@@ -56,7 +56,7 @@ static int print_group(const struct cli *c, const cJSON *group, const struct pri
 	{
 		uint64_t n;
 
-		if (!field_u64(item, &n))
+		if (!item->string || !field_u64(item, &n))
 			continue;
 		if (!n && !c->all) {
 			n_zero++;

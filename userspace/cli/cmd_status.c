@@ -80,7 +80,7 @@ static void print_agent(const struct cli *c, const cJSON *status)
 		print_text(&c->print, PRINT_BAD, "down");
 		print_text(&c->print, PRINT_PLAIN, ": nobody answers at %s; %s\n", c->control,
 			   json_bool(status, "loaded", true) ? "the programs go on with what is pinned"
-							     : "and nothing is loaded");
+							     : "nothing is loaded");
 		return;
 	}
 	(void)field_number(status, "uptime_s", &seconds);
@@ -187,7 +187,7 @@ static void print_features(const struct cli *c, const cJSON *features)
 {
 	const cJSON *f;
 
-	if (!cJSON_GetArraySize(features))
+	if (!cJSON_IsObject(features) || !features->child)
 		return;
 	print_text(&c->print, PRINT_STRONG, "\nfeatures");
 	cJSON_ArrayForEach(f, features)
