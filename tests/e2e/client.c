@@ -7,8 +7,9 @@
  *   load ADDR:PORT CONNS [-i MS] [-x EXCHANGES] [-t SECONDS] CONNS connections that echo without end, or are closed and opened
  *                                                            anew after so many exchanges; prints "ready" when all are open;
  *                                                            to SIGTERM or SECONDS; counts lost, stalled, corrupt
- *   watch ADDR:PORT [-t SECONDS]                             new connections one after another; a line "NANOSECONDS NAME"
- *                                                            each (CLOCK_REALTIME when it was answered), to SIGTERM */
+ *   watch ADDR:PORT [-t SECONDS] [-r FROM=TO]                new connections one after another; a line "NANOSECONDS NAME"
+ *                                                            each (CLOCK_REALTIME when it was answered), to SIGTERM; after
+ *                                                            the 200th renames FROM to TO and says so in such a line */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -43,6 +44,7 @@ static volatile sig_atomic_t stopping;
 static double seconds = 60;
 static int at_once = 16, interval_ms = 20, n_exchanges;
 static const char *verb = "name";
+static char *rename_pair;
 
 static void on_signal(int sig)
 {
@@ -489,13 +491,29 @@ static int do_bulk(const char *way, uint64_t n_bytes)
 	return err || b.bad;
 }
 
+static void watch_rename(void)
+{
+	char *to = strchr(rename_pair, '=');
+	uint64_t at = now_ns(CLOCK_REALTIME);
+
+	if (to)
+		*to++ = 0;
+	if (!to || rename(rename_pair, to))
+		perror("client: rename");
+	printf("%" PRIu64 " renamed\n", at);
+}
+
 static int do_watch(void)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC) + (uint64_t)(seconds * 1e9);
 
-	while (now_ns(CLOCK_MONOTONIC) < end && !stopping) {
+	for (int i = 0; now_ns(CLOCK_MONOTONIC) < end && !stopping; i++) {
 		char name[32];
-		int fd, err = ask("name\n", &fd, name);
+		int fd, err;
+
+		if (rename_pair && i == 200)
+			watch_rename();
+		err = ask("name\n", &fd, name);
 
 		printf("%" PRIu64 " %s\n", now_ns(CLOCK_REALTIME), err ? strerrorname_np(err) : name);
 		fflush(stdout);
@@ -512,7 +530,7 @@ static int usage(void)
 	fprintf(stderr, "usage: client shares ADDR:PORT N [-c AT_ONCE] [-v VERB] [-t SECONDS]\n"
 			"       client bulk ADDR:PORT up|down|both BYTES [-t SECONDS]\n"
 			"       client load ADDR:PORT CONNS [-i MS] [-x EXCHANGES] [-t SECONDS]\n"
-			"       client watch ADDR:PORT [-t SECONDS]\n");
+			"       client watch ADDR:PORT [-t SECONDS] [-r FROM=TO]\n");
 	return 2;
 }
 
@@ -539,12 +557,13 @@ int main(int argc, char **argv)
 	(void)setrlimit(RLIMIT_NOFILE, &files);
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
-	while ((opt = getopt(argc, argv, "c:v:t:i:x:")) > 0) {
+	while ((opt = getopt(argc, argv, "c:v:t:i:x:r:")) > 0) {
 		switch (opt) {
 		case 'c': at_once = atoi(optarg); break;
 		case 'v': verb = optarg; break;
 		case 't': seconds = atof(optarg); break;
 		case 'i': interval_ms = atoi(optarg); break;
+		case 'r': rename_pair = optarg; break;
 		case 'x': n_exchanges = atoi(optarg); break;
 		default: return usage();
 		}
