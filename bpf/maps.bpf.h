@@ -46,8 +46,11 @@ struct sweep_value {
 	__u64 rounds;
 	__u64 jiffies;
 	__u64 boottime_ns;
-	__u32 rate_lines;
+	__u32 round_start;
 	__u32 armed;
+	__u64 suspect_word;
+	__u32 suspect_index;
+	__u32 suspect_since;
 };
 _Static_assert(sizeof(struct sweep_value) == sizeof(struct sy_sweep), "sy_sweep");
 SY_MAP(sweep, ARRAY, __u32, struct sweep_value, 1, 0);
@@ -56,27 +59,6 @@ SY_STORAGE struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
 } events SEC(".maps");
-
-struct sy_const {
-	__u32 group_mask; /* number of groups - 1 */
-	__u32 hz;
-	__u32 n_cpus;
-	__u32 reserved;
-	__u32 secret[8];
-};
-
-/* Faults put in on purpose and delays at the race points, for the stress test of the flow table: 0 in a loaded agent, so the
- * verifier removes them. */
-struct sy_test {
-	__u32 mutant; /* enum sy_mutant */
-	__u32 delay;
-};
-enum sy_mutant {
-	MUTANT_NONE = 0,
-	MUTANT_NO_SECOND_LOOK,
-	MUTANT_LIVE_BEFORE_LOOK, /* the forward line is live before its second look, and withdrawn by a plain store */
-	MUTANT_LATE_MATE, /* the return line's mate is written after the forward line is live */
-};
 
 extern const volatile struct sy_const sy_const;
 extern const volatile struct sy_test sy_test;

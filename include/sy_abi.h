@@ -104,8 +104,11 @@ struct sy_sweep {
 	__u64 rounds; /* whole passes over the table */
 	__u64 jiffies; /* at the last tick ... */
 	__u64 boottime_ns; /* ... and the same moment in CLOCK_BOOTTIME */
-	__u32 rate_lines; /* lines a tick, 0: SY_SWEEP_LINES */
-	__u32 armed; /* layout version of the program that armed it */
+	__u32 round_start; /* jiffies; a round takes a second at least */
+	__u32 armed; /* times a program armed the timer */
+	__u64 suspect_word; /* a BUSY or NEW line seen on an earlier round: freed if it is still the same 5 s later */
+	__u32 suspect_index;
+	__u32 suspect_since; /* jiffies */
 };
 #define SY_SWEEP_LINES 1024
 #define SY_SWEEP_PERIOD_NS 1000000
@@ -296,6 +299,28 @@ struct sy_event {
 	__u32 service;
 	__u32 backend;
 	__be32 client;
+};
+
+/* ---- load-time constants, in the skeleton's rodata ---- */
+struct sy_const {
+	__u32 group_mask; /* number of groups - 1 */
+	__u32 hz;
+	__u32 n_cpus;
+	__u32 reserved;
+	__u32 secret[8];
+};
+
+/* Faults put in on purpose and delays at the race points, for the stress test of the flow table: 0 in a loaded agent, so the
+ * verifier removes them. */
+struct sy_test {
+	__u32 mutant; /* enum sy_mutant */
+	__u32 delay;
+};
+enum sy_mutant {
+	MUTANT_NONE = 0,
+	MUTANT_NO_SECOND_LOOK,
+	MUTANT_LIVE_BEFORE_LOOK, /* the forward line is live before its second look, and withdrawn by a plain store */
+	MUTANT_LATE_MATE, /* the return line's mate is written after the forward line is live */
 };
 
 #define SY_ASSERT_SIZE(T, n) _Static_assert(sizeof(struct T) == (n), #T)

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What is done with a packet, the same on every hook: one straight list, both directions.
+ *
+ *   parse → flow lookup by the packet's own 5-tuple ─ hit ─▶ backend's generation and state → next hop → change → send
+ *                └ miss ─▶ gate → listener → SYN: pick → next hop → claim → send
+ *                                            else: RST
+ *
+ * A hook file includes this after it has defined its context and how to send:
+ *   hook_ctx                            the context's type
+ *   HOOK_FINISHES                       0: unresolved next hops, passes and double answers are handed to TC
+ *   hook_ifindex(ctx)                   where the packet came in
+ *   hook_can_send(ctx, hop)             can this hook send there?
+ *   hook_can_answer(ctx)                can it answer out of where the packet came in?
+ *   hook_send(ctx, p, rewrite, hop)     rewrite and send, the action to return
+ *   hook_reset(ctx, p)                  make the packet a RST to its sender and send it back
+ *   hook_reset_both(ctx, p, rewrite, hop)   the same, and a RST to the flow's other side
+ * HAND_OVER is returned before any side effect and leaves no trace: whatever finishes the packet counts it. */
+#pragma once
+#include "flow.bpf.h"
+#include "nexthop.bpf.h"
+#include "pick.bpf.h"
+#include "pkt.bpf.h"
+
+#define HAND_OVER (-1)
+#define SEQ_BACK (1U << 24) /* a sequence number this far behind the last one seen is still believed ... */
+#define SEQ_AHEAD (1U << 30) /* ... or this far ahead: the last one seen is up to a second old */
+
+struct rewrite {
+	__be32 saddr;
+	__be32 daddr;
+	__u32 ports; /* sport, dport as on the wire */
+};
+
+INLINE __u32 change_flags(const struct pkt *p, const struct flow_ref *ref)
+{
+	__u32 what = p->flags;
+
+	if (p->seq - ref->seq + SEQ_BACK < SEQ_AHEAD + SEQ_BACK)
+		what |= CHANGE_PLAUSIBLE;
+	return what;
+}
+
+INLINE __u64 change_seqs(const struct pkt *p)
+{
+	return (__u64)p->seq | ((__u64)p->ack << 32);
+}
+
+INLINE int steps_reset(hook_ctx *ctx, struct pkt *p, int verdict, int *action)
+{
+	if (!hook_can_answer(ctx))
+		return HAND_OVER;
+	*action = hook_reset(ctx, p);
+	return verdict;
+}
+
+/* ---- a packet of the backend ---- */
+
+INLINE int steps_return(hook_ctx *ctx, struct pkt *p, struct flow_ref *ref, __u32 state, __u32 now, int *action)
+{
+	struct rewrite rw = { ref->new_saddr, ref->new_daddr, ref->new_ports };
+	struct sy_line *f, *r;
+	struct hop hop;
+	__u64 word = 0;
+
+	/* established for good: the mate need not be looked at until something changes */
+	if (FLOW_STATE(ref->word) == SY_USED || (p->flags & (TCP_FIN | TCP_SYN | TCP_RST)) || state == SY_EVICTED) {
+		f = line_at(ref->mate);
+		if (!f)
+			return SY_V_ERROR;
+		word = READ_ONCE(f->word);
+		if (FLOW_ID(word ^ ref->word) || !FLOW_LIVE(FLOW_STATE(word)))
+			return SY_V_NOT_OURS;
+	}
+	if (p->ttl <= 1)
+		return SY_V_TTL;
+	hop_find(ctx, ref->aux, rw.daddr, rw.saddr, now, &hop);
+	if (!hop.ifindex)
+		return SY_V_NO_ROUTE;
+	if (state == SY_EVICTED) {
+		if (!HOOK_FINISHES)
+			return HAND_OVER;
+		flow_change(ref->mate | ((__u64)ref->index << 32), word, CHANGE_EVICTED, 0);
+		if (p->flags & TCP_RST)
+			return SY_V_EVICTED_DROP;
+		*action = hook_reset_both(ctx, p, &rw, &hop);
+		return SY_V_EVICTED_BACKEND;
+	}
+	if (!hook_can_send(ctx, &hop))
+		return HAND_OVER;
+	r = line_at(ref->index);
+	if (!r)
+		return SY_V_ERROR;
+	if (word) {
+		/* before the change: a SYN-ACK's own number is where the backend's sequence begins */
+		if ((p->flags & (TCP_FIN | TCP_SYN | TCP_RST)) || (word & SY_F_REAPING)) {
+			if (!flow_change(ref->mate | ((__u64)ref->index << 32), word,
+					 change_flags(p, ref) | CHANGE_BACKEND, change_seqs(p)))
+				return SY_V_LOST;
+		}
+		if (FLOW_STATE(ref->word) == SY_USED && FLOW_STATE(word) == SY_ESTABLISHED && !(word & SY_F_REAPING))
+			CAS(&r->word, ref->word, FLOW_ID(ref->word) | SY_USED_ESTABLISHED);
+	}
+	if (now - ref->seen >= sy_const.hz || (p->flags & TCP_SYN))
+		flow_touch(r, now, p->seq);
+	count_packet(ref->backend, p->ip_bytes);
+	*action = hook_send(ctx, p, &rw, &hop);
+	return SY_V_RETURN;
+}
+
+/* ---- a packet of the client ---- */
+
+/* Draining, and the backend has not said a word while the client kept sending? */
+INLINE int is_silent(const struct flow_ref *ref, __u32 now)
+{
+	struct sy_line *r = line_at(ref->mate);
+
+	if (!r || now - ref->seen < sy_const.hz)
+		return 0;
+	return flow_strike(ref->index, ref->word, now - READ_ONCE(r->seen));
+}
+
+INLINE int steps_evicted(hook_ctx *ctx, struct pkt *p, struct flow_ref *ref, int verdict, int *action)
+{
+	if (p->flags & TCP_RST) {
+		verdict = SY_V_EVICTED_DROP;
+	} else if (!hook_can_answer(ctx)) {
+		return HAND_OVER;
+	}
+	flow_change(ref->index | ((__u64)ref->mate << 32), ref->word, CHANGE_EVICTED, 0);
+	if (verdict != SY_V_EVICTED_DROP)
+		*action = hook_reset(ctx, p);
+	return verdict;
+}
+
+INLINE int steps_forward(hook_ctx *ctx, struct pkt *p, struct flow_ref *ref, struct sy_backend *b, __u32 state, __u32 now,
+			 int *action)
+{
+	struct rewrite rw = { ref->new_saddr, ref->new_daddr, ref->new_ports };
+	struct sy_line *f;
+	struct hop hop;
+
+	if (state == SY_EVICTED)
+		return steps_evicted(ctx, p, ref, SY_V_EVICTED_CLIENT, action);
+	if (p->ttl <= 1)
+		return SY_V_TTL;
+	hop_find(ctx, READ_ONCE(b->nh), rw.daddr, rw.saddr, now, &hop);
+	if (!hop.ifindex)
+		return SY_V_NO_ROUTE;
+	if (!hook_can_send(ctx, &hop))
+		return HAND_OVER;
+	if (state == SY_DRAINING && is_silent(ref, now))
+		return steps_evicted(ctx, p, ref, SY_V_SILENT_RESET, action);
+	if ((ref->word & (0xff & ~SY_STRIKE_MASK)) != SY_ESTABLISHED || (p->flags & (TCP_FIN | TCP_SYN | TCP_RST))) {
+		if (!flow_change(ref->index | ((__u64)ref->mate << 32), ref->word, change_flags(p, ref), change_seqs(p)))
+			return SY_V_LOST;
+	}
+	if (now - ref->seen >= sy_const.hz) {
+		f = line_at(ref->index);
+		if (f)
+			flow_touch(f, now, p->seq);
+	}
+	count_packet(ref->backend, p->ip_bytes);
+	*action = hook_send(ctx, p, &rw, &hop);
+	return SY_V_FORWARD;
+}
+
+/* ---- no flow: for a listener? ---- */
+
+INLINE int steps_no_backend(hook_ctx *ctx, struct pkt *p, const struct sy_service *s, __u32 service, int *action)
+{
+	__u32 on_empty = s->on_empty;
+
+	if (on_empty == SY_EMPTY_PASS)
+		return SY_V_NO_BACKEND_PASS;
+	if (on_empty == SY_EMPTY_RESET && !hook_can_answer(ctx))
+		return HAND_OVER;
+	count_event(SY_E_NO_BACKEND, service, 0, pkt_saddr(p));
+	if (on_empty == SY_EMPTY_DROP)
+		return SY_V_NO_BACKEND_DROP;
+	return steps_reset(ctx, p, SY_V_NO_BACKEND_RESET, action);
+}
+
+INLINE int steps_refuse(hook_ctx *ctx, struct pkt *p, __u32 service, __u32 backend, int err, int *action)
+{
+	if (err == FLOW_NEW_COLLISION)
+		return SY_V_COLLISION;
+	if (err == FLOW_NEW_ERROR)
+		return SY_V_ERROR;
+	count_event(err == FLOW_NEW_FULL ? SY_E_TABLE_FULL : SY_E_PORTS_EXHAUSTED, service, backend, pkt_saddr(p));
+	/* only counts from here on: an answer that this hook cannot send is dropped, the client sends its SYN again */
+	if (hook_can_answer(ctx))
+		*action = hook_reset(ctx, p);
+	return err == FLOW_NEW_FULL ? SY_V_TABLE_FULL : SY_V_PORTS_EXHAUSTED;
+}
+
+/* A SYN that begins a flow. over: a closed or evicted flow with the same key that it replaces, or NULL. */
+INLINE int steps_new(hook_ctx *ctx, struct pkt *p, __u64 hash, __u32 service, const struct flow_ref *over, __u32 now,
+		     int *action)
+{
+	__u32 zero = 0, backend = pick_backend(service, bpf_get_prandom_u32());
+	struct sy_service *s = bpf_map_lookup_elem(&services, &service);
+	struct flow_scratch *scratch_of_cpu = bpf_map_lookup_elem(&scratch, &zero);
+	struct sy_backend_count *counter;
+	struct flow_new *n;
+	struct sy_backend *b;
+	struct rewrite rw;
+	struct hop hop;
+	int err;
+
+	if (!s || !s->used || !scratch_of_cpu)
+		return SY_V_ERROR;
+	if (!backend)
+		return steps_no_backend(ctx, p, s, service, action);
+	b = bpf_map_lookup_elem(&backends, &backend);
+	if (!b)
+		return SY_V_ERROR;
+	if (p->ttl <= 1)
+		return SY_V_TTL;
+	n = &scratch_of_cpu->new;
+	n->key = p->key;
+	n->hash = hash;
+	n->seq = p->seq;
+	n->now = now;
+	n->backend = backend;
+	n->backend_gen = SY_WORD_GEN(READ_ONCE(b->word));
+	hop_find(ctx, 0, pkt_saddr(p), pkt_daddr(p), now, &hop);
+	n->nh = hop_word(&hop);
+	rw.daddr = b->addr[3];
+	hop_find(ctx, READ_ONCE(b->nh), rw.daddr, pkt_daddr(p), now, &hop);
+	if (!hop.ifindex)
+		return SY_V_NO_ROUTE;
+	if (!hook_can_send(ctx, &hop))
+		return HAND_OVER;
+	if (over)
+		flow_take(over->index, over->word);
+	err = flow_new(scratch_of_cpu);
+	if (err == FLOW_NEW_COLLISION)
+		err = flow_new(scratch_of_cpu);
+	if (err)
+		return steps_refuse(ctx, p, service, backend, err, action);
+	counter = count_of_backend(backend);
+	if (counter)
+		counter->picks++;
+	count_packet(backend, p->ip_bytes);
+	rw.saddr = n->new_saddr;
+	rw.ports = n->new_ports;
+	*action = hook_send(ctx, p, &rw, &hop);
+	return SY_V_NEW;
+}
+
+INLINE int steps_is_vip(const struct pkt *p)
+{
+	__be32 daddr = pkt_daddr(p);
+
+	return bpf_map_lookup_elem(&vips4, &daddr) != 0;
+}
+
+INLINE int steps_listener(hook_ctx *ctx, struct pkt *p, __u64 hash, const struct flow_ref *over, __u32 now, int *action)
+{
+	struct sy_listener_key key = { .addr = pkt_daddr(p), .port = (__u16)(p->key.ports >> 16), .proto = IPPROTO_TCP };
+	struct sy_listener *l;
+
+	if (!steps_is_vip(p))
+		return SY_V_NOT_OURS;
+	l = bpf_map_lookup_elem(&listeners4, &key);
+	if (!l)
+		return SY_V_NOT_OURS;
+	if (p->flags & TCP_RST)
+		return SY_V_UNKNOWN_DROP;
+	if ((p->flags & (TCP_SYN | TCP_ACK | TCP_FIN)) != TCP_SYN)
+		return steps_reset(ctx, p, SY_V_UNKNOWN_RESET, action);
+	return steps_new(ctx, p, hash, l->service, over, now, action);
+}
+
+/* The list. Returns a verdict or HAND_OVER; *action is what the hook is to return for verdicts that sent something. */
+INLINE int steps(hook_ctx *ctx, struct pkt *p, enum parsed parsed, int *action)
+{
+	struct flow_ref ref;
+	struct sy_backend *b;
+	__u32 state, now;
+	__u64 hash, word;
+
+	if (parsed == PARSED_OTHER)
+		return SY_V_NOT_OURS;
+	if (parsed != PARSED_OK) {
+		if (!steps_is_vip(p))
+			return SY_V_NOT_OURS;
+		return parsed == PARSED_FRAGMENT ? SY_V_FRAGMENT : SY_V_MALFORMED;
+	}
+	now = bpf_jiffies64();
+	hash = flow_hash(&p->key);
+	if (!flow_find(&p->key, hash, &ref))
+		return steps_listener(ctx, p, hash, 0, now, action);
+
+	b = bpf_map_lookup_elem(&backends, &ref.backend);
+	if (!b)
+		return SY_V_ERROR;
+	word = READ_ONCE(b->word);
+	state = backend_state(b, word, ref.backend_gen);
+	if (FLOW_STATE(ref.word) >= SY_USED)
+		return steps_return(ctx, p, &ref, state, now, action);
+	/* a SYN on a flow that is closed, reset or evicted is a new connection; on an established one its backend answers */
+	if ((p->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN &&
+	    (FLOW_STATE(ref.word) == SY_CLOSING || (ref.word & SY_F_RESET) || state == SY_EVICTED))
+		return steps_listener(ctx, p, hash, &ref, now, action);
+	return steps_forward(ctx, p, &ref, b, state, now, action);
+}
