@@ -17,7 +17,7 @@
 #include "../base/clock.h"
 #include "../base/log.h"
 
-#define AREA "service"
+#define AREA	 "service"
 #define MERGE_NS NS_PER_MS
 
 static int endpoint_order(const void *a, const void *b)
@@ -90,15 +90,16 @@ static void warn_of_changes(struct service *s, const struct selection *sel)
 		n_loops += instance->reject != SY_R_BAD_ADDRESS && is_listener(s, &instance->endpoint);
 	}
 	if (n_loops && n_loops != s->n_loops)
-		log_warning(AREA, "%s: %zu instances are listeners of ours and would loop, refused as bad-address", s->text,
-			    n_loops);
+		log_warning(AREA, "%s: %zu instances are listeners of ours and would loop, refused as bad-address",
+			    s->text, n_loops);
 	if (sel->n_bad && sel->n_bad != s->n_bad)
 		log_warning(AREA, "%s: %zu instances with a bad address or weight are left out", s->text, sel->n_bad);
 	if (sel->n_duplicates && sel->n_duplicates != s->n_duplicates)
-		log_warning(AREA, "%s: %zu instances have the address and port of another one and are left out", s->text,
-			    sel->n_duplicates);
+		log_warning(AREA, "%s: %zu instances have the address and port of another one and are left out",
+			    s->text, sel->n_duplicates);
 	if (sel->cluster_fell_back && !s->fell_back)
-		log_warning(AREA, "%s: nobody is left in cluster %s, every cluster is used", s->text, s->config->cluster);
+		log_warning(AREA, "%s: nobody is left in cluster %s, every cluster is used", s->text,
+			    s->config->cluster);
 	if (!sel->cluster_fell_back && s->fell_back)
 		log_info(AREA, "%s: cluster %s is used again", s->text, s->config->cluster ? s->config->cluster : "-");
 	if (!sel->n_eligible && (s->n_eligible || !s->last_ns))
@@ -118,9 +119,9 @@ static void warn_of_changes(struct service *s, const struct selection *sel)
 static void log_applied(const struct service *s, const struct publish_stats *stats)
 {
 	if (stats->n_new || stats->n_evicted || stats->n_gone || stats->n_changed || stats->table_written)
-		log_info(AREA, "%s: %u new, %u evicted, %u gone, %u changed; %zu of %zu eligible; apply_us %.1f", s->text,
-			 stats->n_new, stats->n_evicted, stats->n_gone, stats->n_changed, s->n_eligible, s->n_listed,
-			 (double)stats->apply_ns / 1000);
+		log_info(AREA, "%s: %u new, %u evicted, %u gone, %u changed; %zu of %zu eligible; apply_us %.1f",
+			 s->text, stats->n_new, stats->n_evicted, stats->n_gone, stats->n_changed, s->n_eligible,
+			 s->n_listed, (double)stats->apply_ns / 1000);
 }
 
 static void apply(struct service *s)
@@ -144,8 +145,8 @@ static void apply(struct service *s)
 	(void)event_del(s->merge_timer);
 	r = selector_run(s->hold.applied, &rules, &sel);
 	if (!r)
-		r = publish_selection(s->publish, s->id, &sel, gone, SY_SOURCE_LIVE, s->received_ns, clock_realtime_ns(),
-				      &stats);
+		r = publish_selection(s->publish, s->id, &sel, gone, SY_SOURCE_LIVE, s->received_ns,
+				      clock_realtime_ns(), &stats);
 	if (r < 0)
 		log_error(AREA, "%s: not all of the change could be written: %s", s->text,
 			  r == -ENOSPC ? "no backend ids or table room left" : strerror(-r));

@@ -12,19 +12,20 @@ struct override_entry {
 };
 
 struct service {
-	char *registry, *ns, *group, *name; /* owned: what it is known by */
-	char *text; /* "GROUP@@name"; owned */
+	char *registry, *ns, *group, *name;  /* owned: what it is known by */
+	char *text;			     /* "GROUP@@name"; owned */
 	const struct config_service *config; /* borrowed from the configuration in force */
-	const struct listeners *listeners; /* of all services; borrowed */
-	struct publish *publish; /* borrowed */
-	uint32_t id; /* in the maps */
-	bool published; /* it has a record in the maps */
-	bool answered; /* the registry's word has come since the agent started; before, hold.applied is what was pinned */
+	const struct listeners *listeners;   /* of all services; borrowed */
+	struct publish *publish;	     /* borrowed */
+	uint32_t id;			     /* in the maps */
+	bool published;			     /* it has a record in the maps */
+	bool answered; /* the registry's word has come since the agent started; before, hold.applied is what was pinned
+			*/
 	struct hold hold;
 	struct event *merge_timer, *hold_timer;
-	bool pending; /* merge_timer will publish */
-	uint64_t received_ns; /* of the oldest change that is not published yet */
-	uint64_t last_ns; /* last publication */
+	bool pending;			  /* merge_timer will publish */
+	uint64_t received_ns;		  /* of the oldest change that is not published yet */
+	uint64_t last_ns;		  /* last publication */
 	struct override_entry *overrides; /* owned, by endpoint_compare */
 	size_t n_overrides;
 	size_t n_eligible, n_listed, n_duplicates, n_bad, n_loops;
@@ -47,7 +48,8 @@ void service_free(struct service *s);
 /* Order by registry, namespace, group, name. */
 int service_compare(const struct service *a, const struct service *b);
 
-/* Put the record and the listeners of s->config into the maps; only those (if given) that are in keep. As publish_service. */
+/* Put the record and the listeners of s->config into the maps; only those (if given) that are in keep. As
+ * publish_service. */
 int service_settings(struct service *s, const struct endpoint *keep, size_t n_keep);
 /* What an earlier agent pinned counts as applied until the registry answers, for the hold rule. Takes ownership. */
 void service_seed(struct service *s, struct snapshot *pinned);
