@@ -25,6 +25,16 @@ static unsigned node_line(const struct config_doc *d, const yaml_node_t *n)
 	return d->has_lines ? (unsigned)n->start_mark.line + 1 : 0;
 }
 
+/* A path too long for its field is cut: the line still tells where. */
+static void __attribute__((format(printf, 2, 3))) path_set(struct place *p, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(p->path, sizeof(p->path), format, args);
+	va_end(args);
+}
+
 struct place config_doc_root(struct config_doc *d)
 {
 	struct place p = nowhere;
@@ -43,7 +53,7 @@ struct place config_doc_key(struct config_doc *d, const struct place *map, const
 	struct place p = nowhere;
 	yaml_node_pair_t *pair;
 
-	(void)snprintf(p.path, sizeof(p.path), "%s%s%.64s", map->path, *map->path ? "." : "", key);
+	path_set(&p, "%s%s%.64s", map->path, *map->path ? "." : "", key);
 	p.line = map->line;
 	if (!map->node || map->node->type != YAML_MAPPING_NODE)
 		return p;
@@ -71,7 +81,7 @@ struct place config_doc_item(struct config_doc *d, const struct place *list, siz
 {
 	struct place p = nowhere;
 
-	(void)snprintf(p.path, sizeof(p.path), "%s[%zu]", list->path, index);
+	path_set(&p, "%s[%zu]", list->path, index);
 	p.line = list->line;
 	if (index >= config_doc_n_items(list))
 		return p;
