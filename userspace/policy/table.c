@@ -90,6 +90,14 @@ static void deal(struct quota *q, size_t n, uint128_t sum)
 		q[i].units++;
 }
 
+static bool has_somebody_nothing(const struct quota *q, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (q[i].units == 0)
+			return true;
+	return false;
+}
+
 /* Give a unit to each that has none, and lower the tops level by level to pay for them: q is sorted by units. The mean
  * is at least 2^32 / SY_MAX_MEMBERS = 2^18 units, so that no payer comes near 1. */
 static void give_least(struct quota *q, size_t n)
@@ -124,8 +132,10 @@ int table_bounds(const double *weights, size_t n, uint32_t *bounds)
 	if (!q)
 		return -ENOMEM;
 	deal(q, n, scale(weights, n, q));
-	qsort(q, n, sizeof(*q), by_units);
-	give_least(q, n);
+	if (has_somebody_nothing(q, n)) {
+		qsort(q, n, sizeof(*q), by_units);
+		give_least(q, n);
+	}
 
 	/* in 32 bits: only a table of one has 2^32 units, and that is 0, whose bound is 2^32 - 1 all the same */
 	for (size_t i = 0; i < n; i++)
