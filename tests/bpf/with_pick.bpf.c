@@ -19,6 +19,7 @@ __u32 pick_top = 0; /* and no table holds any above this */
 __u64 pick_outside = 0; /* picks that named a backend which the table did not hold */
 __u64 pick_settled = 0; /* picks with the same table before and after */
 __u64 pick_none = 0;
+__u64 pick_torn = 0; /* the control's */
 
 SEC("xdp")
 int pick_count(struct xdp_md *ctx)
@@ -54,5 +55,27 @@ int pick_check(struct xdp_md *ctx)
 	pick_settled++;
 	if (id && (SY_TABLE_VER(before) & 1) != (id > pick_half))
 		pick_outside++;
+	return XDP_PASS;
+}
+
+/* The control: reads the word once. It must be caught naming members of another table, or the switching proves nothing. */
+SEC("xdp")
+int pick_careless(struct xdp_md *ctx)
+{
+	struct sy_service *s = bpf_map_lookup_elem(&services, &pick_service);
+	__u32 zero = 0, n, at, id;
+	struct sy_table_area *t = bpf_map_lookup_elem(&tables, &zero);
+	__u64 word;
+
+	if (!s || !t)
+		return XDP_ABORTED;
+	word = READ_ONCE(s->table);
+	n = SY_TABLE_LEN(word);
+	if (!n)
+		return XDP_PASS;
+	at = bpf_get_prandom_u32() % n;
+	id = READ_ONCE(t->w[(SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4) + n + at) & (SY_TABLE_WORDS - 1)]);
+	if (id > pick_top || (SY_TABLE_VER(word) & 1) != (id > pick_half))
+		pick_torn++;
 	return XDP_PASS;
 }

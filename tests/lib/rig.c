@@ -110,7 +110,7 @@ int rig_program(const struct rig *r, const char *name)
 {
 	struct bpf_program *p = bpf_object__find_program_by_name(r->object, name);
 
-	return p ? bpf_program__fd(p) : -1;
+	return p && bpf_program__autoload(p) ? bpf_program__fd(p) : -1;
 }
 
 static size_t mmap_size(const struct bpf_map *map)
@@ -212,12 +212,37 @@ static void fill(struct rig *r)
 	rig_beat(r);
 }
 
+void rig_only(struct bpf_object *object, const char *prefix)
+{
+	struct bpf_program *p;
+
+	bpf_object__for_each_program(p, object)
+		bpf_program__set_autoload(p, !strncmp(bpf_program__name(p), prefix, strlen(prefix)));
+}
+
+/* libbpf's lines, of the verifier's log only the end, where it says what is wrong. */
+static int print_end(enum libbpf_print_level level, const char *format, va_list ap)
+{
+	char *text;
+	int n;
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	n = vasprintf(&text, format, ap);
+	if (n < 0)
+		return 0;
+	fputs(n > 2000 ? text + n - 2000 : text, stderr);
+	free(text);
+	return 0;
+}
+
 void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups, uint32_t hz)
 {
 	struct sy_const *k;
 	int rc;
 
 	*r = (struct rig){ .object = object, .hz = hz ? hz : rig_hz() };
+	libbpf_set_print(print_end);
 	if (!object)
 		fail("the object does not open: %m");
 	k = rig_global(object, "sy_const", sizeof(*k));

@@ -38,6 +38,8 @@ void rig_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A global of the object before it is loaded: its bytes, to be written; NULL when there is none of that name. */
 void *rig_global(struct bpf_object *object, const char *name, size_t size);
+/* Load only the programs whose names start so. */
+void rig_only(struct bpf_object *object, const char *prefix);
 /* Size the flow table, set the constants, load, map, fill config, interfaces and pool 0 (10.2.0.1, ports 1024-65535).
  * hz: what the programs take for a second, in jiffies; 0: the kernel's. A small one makes seconds short. */
 void rig_load(struct rig *r, struct bpf_object *object, uint32_t n_groups, uint32_t hz);

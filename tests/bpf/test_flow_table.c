@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+/* The flow table under two CPUs and the sweeper at once: random packets of random flows through the whole path, delays at
+ * the race points, evictions and id changes meanwhile; every tenth of a second both stop and the table is held against what
+ * must be true of it at rest (lib/lines.h). Then the same with each known fault put in, which has to be caught. */
+#include <bpf/bpf.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+#include "lines.h"
+#include "unit.h"
+#include "with_flowstress.skel.h"
+
+#define N_OPERATIONS 10000000ULL
+#define MAX_SECONDS 50
+#define MUTANT_SECONDS 25
+#define N_THREADS 2
+#define BATCH 1000
+#define ROUND_NS 100000000ULL
+#define HZ 16 /* jiffies that the programs take for a second: 64 ms where the kernel has 250 */
+#define N_GROUPS 1024
+#define N_BACKENDS 4
+#define SERVICE 1
+#define N_FLOW_CHOICES 3
+
+struct stress {
+	struct with_flowstress *skel;
+	struct rig rig;
+	pthread_barrier_t start, stop;
+	atomic_bool running, quit;
+	pthread_t threads[N_THREADS];
+	struct lines_report report;
+	uint32_t faults;
+};
+
+struct worker {
+	struct stress *s;
+	int cpu;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	struct frame in = FRAME(.from = "10.64.0.0:2000", .to = "10.0.0.100:80", .flags = SYN, .short_frame = true);
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(w->cpu, &cpus);
+	(void)sched_setaffinity(0, sizeof(cpus), &cpus); /* with a single CPU both share it */
+	for (;;) {
+		pthread_barrier_wait(&w->s->start);
+		if (w->s->quit)
+			return NULL;
+		while (w->s->running)
+			(void)rig_repeat(bpf_program__fd(w->s->skel->progs.flowstress_random), RIG_XDP, &in,
+					 w->s->rig.if_client, BATCH);
+		pthread_barrier_wait(&w->s->stop);
+	}
+}
+
+static void fill_maps(struct stress *s)
+{
+	uint32_t ids[N_BACKENDS];
+	double weights[N_BACKENDS];
+	struct sy_service *service = &s->rig.maps.services[SERVICE];
+	const uint32_t timeout[SY_N_TIMEOUTS] = { 40, 160, 80, 24, 16 };
+
+	rig_service(&s->rig, SERVICE, "10.0.0.100:80");
+	memcpy(service->timeout, timeout, sizeof(timeout));
+	s->rig.maps.config->min_timeout = 16;
+	rig_pool(&s->rig, 0, (const char *const[]){ "10.2.0.1" }, 1, 2000, 2499);
+	for (uint32_t i = 0; i < N_BACKENDS; i++) {
+		char at[32];
+
+		ids[i] = i + 1;
+		weights[i] = 1;
+		snprintf(at, sizeof(at), "10.3.0.%u:%u", i + 1, 8000 + i + 1);
+		rig_backend(&s->rig, i + 1, SERVICE, at, 1);
+	}
+	rig_table(&s->rig, SERVICE, ids, weights, N_BACKENDS);
+}
+
+static struct stress *stress_start(enum sy_mutant mutant, bool delay)
+{
+	static struct worker workers[N_THREADS];
+	struct stress *s = calloc(1, sizeof(*s));
+	struct sy_test *test;
+	LIBBPF_OPTS(bpf_test_run_opts, o);
+
+	assert_non_null(s);
+	s->skel = with_flowstress__open();
+	assert_non_null(s->skel);
+	test = rig_global(s->skel->obj, "sy_test", sizeof(*test));
+	assert_non_null(test);
+	*test = (struct sy_test){ .mutant = mutant, .delay = delay };
+	bpf_program__set_autoload(s->skel->progs.steelyard_xdp, false);
+	bpf_program__set_autoload(s->skel->progs.steelyard_tc, false);
+	bpf_program__set_autoload(s->skel->progs.flowstress_plain, false);
+	rig_load(&s->rig, s->skel->obj, N_GROUPS, HZ);
+	s->skel->bss = rig_mmap(s->skel->maps.bss);
+	s->skel->bss->drive_shared_ports = 1;
+	fill_maps(s);
+	assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.steelyard_arm), &o), 0);
+	assert_int_equal(o.retval, 0);
+	pthread_barrier_init(&s->start, NULL, N_THREADS + 1);
+	pthread_barrier_init(&s->stop, NULL, N_THREADS + 1);
+	for (int i = 0; i < N_THREADS; i++) {
+		workers[i] = (struct worker){ s, i };
+		assert_int_equal(pthread_create(&s->threads[i], NULL, work, &workers[i]), 0);
+	}
+	return s;
+}
+
+static void stress_end(struct stress *s)
+{
+	s->quit = true;
+	pthread_barrier_wait(&s->start);
+	for (int i = 0; i < N_THREADS; i++)
+		pthread_join(s->threads[i], NULL);
+	rig_unload(&s->rig);
+	with_flowstress__destroy(s->skel);
+	free(s);
+}
+
+/* What the agent does meanwhile: evicts, re-admits, gives an id to a newcomer. */
+static void disturb(struct stress *s, uint32_t round)
+{
+	uint32_t id = 1 + round % N_BACKENDS;
+	__u64 *word = &s->rig.maps.backends[id].word;
+
+	usleep(20000);
+	rig_beat(&s->rig);
+	if (round % 8 == 3)
+		rig_backend_state(&s->rig, id, SY_EVICTED, SY_R_CHECK_FAILED);
+	if (round % 8 == 5)
+		rig_backend_state(&s->rig, id, SY_DRAINING, SY_R_GONE);
+	usleep(20000);
+	if (round % 8 == 6)
+		__atomic_store_n(word, SY_BACKEND_WORD(SY_WORD_GEN(*word) + 1, SY_UP, SY_R_NONE), __ATOMIC_SEQ_CST);
+	if (round % 8 == 7)
+		for (uint32_t i = 1; i <= N_BACKENDS; i++)
+			rig_backend_state(&s->rig, i, SY_UP, SY_R_NONE);
+}
+
+/* One round: both CPUs run, stop, the table is checked. Few flows make them meet on one key, many fill the table. */
+static uint32_t stress_round(struct stress *s, uint32_t round)
+{
+	static const uint32_t flows[N_FLOW_CHOICES] = { 3, 40, 1000 };
+	uint64_t end = now_ns() + ROUND_NS;
+
+	s->skel->bss->stress_flows = flows[round % N_FLOW_CHOICES];
+	s->running = true;
+	pthread_barrier_wait(&s->start);
+	disturb(s, round);
+	while (now_ns() < end)
+		usleep(5000);
+	s->running = false;
+	pthread_barrier_wait(&s->stop);
+	s->faults = lines_check_settled(&s->rig, &s->report);
+	return s->faults + (uint32_t)s->skel->bss->drive_torn;
+}
+
+static void print_run(const struct stress *s, uint32_t rounds)
+{
+	static const char *const names[] = {
+#define X(NAME, name, text) name,
+		SY_COUNTERS(X)
+#undef X
+	};
+	uint64_t counts[SY_N_COUNTERS];
+
+	rig_counts(&s->rig, counts);
+	print_message("%llu operations in %u rounds, %llu sent, %llu torn\n%s\n",
+		      (unsigned long long)s->skel->bss->stress_operations, rounds,
+		      (unsigned long long)s->skel->bss->drive_sent, (unsigned long long)s->skel->bss->drive_torn,
+		      lines_text(&s->report));
+	for (int i = 0; i < SY_N_COUNTERS; i++)
+		if (counts[i])
+			print_message("%s %llu  ", names[i], (unsigned long long)counts[i]);
+	print_message("\n");
+}
+
+static void holds_under_two_cpus(void **state)
+{
+	struct stress *s = stress_start(MUTANT_NONE, true);
+	uint64_t end = now_ns() + MAX_SECONDS * 1000000000ULL, counts[SY_N_COUNTERS], operations;
+	uint32_t faults = 0, round = 0;
+
+	(void)state;
+	for (; !faults && now_ns() < end && s->skel->bss->stress_operations < N_OPERATIONS; round++)
+		faults = stress_round(s, round);
+	print_run(s, round);
+	rig_counts(&s->rig, counts);
+	operations = s->skel->bss->stress_operations;
+	stress_end(s);
+	assert_int_equal(faults, 0);
+	/* it did what it is there for */
+	assert_true(operations >= N_OPERATIONS);
+	assert_true(counts[SY_C_CAS_LOST] > 0);
+	assert_true(counts[SY_C_CLAIM_WITHDRAWN] > 0);
+	assert_true(counts[SY_C_HALF_OPEN_TAKEN] > 0);
+	assert_true(counts[SY_C_EXPIRED] > 0);
+}
+
+/* Everything ends when nobody sends any more: no line is left but those kept back, and those go too. */
+static void empties_by_itself(void **state)
+{
+	struct stress *s = stress_start(MUTANT_NONE, true);
+	uint64_t end;
+	uint32_t left = 1;
+
+	(void)state;
+	for (uint32_t round = 0; round < 9; round++)
+		assert_int_equal(stress_round(s, round), 0);
+	for (end = now_ns() + 60 * 1000000000ULL; left && now_ns() < end; usleep(50000)) {
+		left = 0;
+		(void)lines_check(&s->rig, &s->report);
+		for (int i = 1; i < SY_N_LINE_STATES; i++)
+			left += s->report.n[i];
+	}
+	if (left)
+		print_run(s, 9);
+	for (uint32_t b = 1; b <= N_BACKENDS; b++)
+		assert_int_equal(s->rig.maps.loads[b].active, 0);
+	stress_end(s);
+	assert_int_equal(left, 0);
+}
+
+static void catches(enum sy_mutant mutant)
+{
+	struct stress *s = stress_start(mutant, true);
+	uint64_t end = now_ns() + MUTANT_SECONDS * 1000000000ULL;
+	uint32_t faults = 0, round = 0;
+
+	for (; !faults && now_ns() < end; round++)
+		faults = stress_round(s, round);
+	print_run(s, round);
+	stress_end(s);
+	assert_true(faults > 0);
+}
+
+static void catches_no_second_look(void **state)
+{
+	(void)state;
+	catches(MUTANT_NO_SECOND_LOOK);
+}
+
+static void catches_live_before_look(void **state)
+{
+	(void)state;
+	catches(MUTANT_LIVE_BEFORE_LOOK);
+}
+
+static void catches_late_mate(void **state)
+{
+	(void)state;
+	catches(MUTANT_LATE_MATE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		CASE("ten million operations on two CPUs and the sweeper leave whole flows, single keys, exact counts",
+		     holds_under_two_cpus),
+		CASE("a table that nobody uses any more empties by itself", empties_by_itself),
+		CASE("a claim without the second look is caught", catches_no_second_look),
+		CASE("a forward line that is live before its second look is caught", catches_live_before_look),
+		CASE("a return line that learns its mate too late is caught", catches_late_mate),
+	};
+
+	rig_enter_namespace();
+	return cmocka_run_group_tests_name("flow table", cases, NULL, NULL);
+}

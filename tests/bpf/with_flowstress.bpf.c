@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The whole XDP path on random packets of random flows, from any CPU: what the stress test of the flow table runs. Linked with
+ * the product's objects; the hook's own file is included under another program name, so that the steps are the same text. */
+#define steelyard_xdp flowstress_plain
+#include "../../bpf/xdp.bpf.c"
+#undef steelyard_xdp
+#include "drive.bpf.h"
+
+__u32 stress_flows = 1; /* flows to choose from: few make CPUs meet, many fill the table */
+__u64 stress_operations = 0;
+
+/* Of 64: 20 SYN, 14 SYN-ACK, 13 client data, 4 backend data, 5 and 5 FIN, 1 and 2 RST. */
+INLINE __u32 random_op(__u32 q)
+{
+	return q < 20 ? DRIVE_SYN : q < 34 ? DRIVE_SYNACK : q < 47 ? DRIVE_ACK : q < 51 ? DRIVE_DATA :
+	       q < 56 ? DRIVE_FIN_CLIENT : q < 61 ? DRIVE_FIN_BACKEND : q < 62 ? DRIVE_RST_CLIENT : DRIVE_RST_BACKEND;
+}
+
+SEC("xdp")
+int flowstress_random(struct xdp_md *ctx)
+{
+	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 r = bpf_get_prandom_u32(), op = random_op(r & 63), flow;
+	int action = XDP_DROP, verdict;
+	struct pkt p;
+
+	flow = (r >> 8) % (stress_flows ? stress_flows : 1);
+	if (drive_packet(d, end, flow, 0, op))
+		return XDP_ABORTED;
+	__sync_fetch_and_add(&stress_operations, 1);
+	verdict = steps(ctx, &p, pkt_parse(&p, d, end), &action);
+	if (verdict != HAND_OVER)
+		count_verdict(verdict);
+	if (verdict == SY_V_FORWARD || verdict == SY_V_RETURN || verdict == SY_V_NEW)
+		drive_look((void *)(long)ctx->data, (void *)(long)ctx->data_end, flow, 0, op);
+	return action;
+}
