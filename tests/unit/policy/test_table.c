@@ -202,6 +202,21 @@ static void shares_within_a_unit(void **state)
 	}
 }
 
+/* each a little over a unit beside a great one: what is cut off each of them must not add up to units of the great one
+ */
+static void fractions_add_up(void **state)
+{
+	long double sum = 1;
+
+	(void)state;
+	weights[0] = 1;
+	for (size_t i = 1; i < SY_MAX_MEMBERS; i++)
+		sum += weights[i] = 0x1p-32 * (1 + 0x0.ffp-8);
+	build(SY_MAX_MEMBERS);
+	for (size_t i = 0; i < SY_MAX_MEMBERS; i++)
+		assert_true(fabsl((long double)units_of(i) - weights[i] / sum * 0x1p32L) < 1.0L);
+}
+
 static void sums_stay_finite(void **state)
 {
 	(void)state;
@@ -444,6 +459,7 @@ int main(void)
 		CASE("a common factor from 2^-1070 to 2^1018 changes nothing", scale_does_not_matter),
 		CASE("weights from 1e-6 to 1e308 make a table in which nobody has nothing", wild_doubles),
 		CASE("every share is within a unit of weight over sum", shares_within_a_unit),
+		CASE("fractions of units of 16,383 small weights add up", fractions_add_up),
 		CASE("16,384 of the greatest or the least double still sum up", sums_stay_finite),
 		CASE("the least double beside the greatest gets one unit", tiny_beside_huge),
 		CASE("16,383 tiny weights beside a huge one get one unit each", many_tiny_beside_huge),
