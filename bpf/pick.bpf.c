@@ -19,13 +19,19 @@ INLINE __u32 table_u16(const struct sy_table_area *t, __u32 base, __u32 i)
 	return READ_ONCE(half[(base * 2 + i) & (SY_TABLE_WORDS * 2 - 1)]);
 }
 
-/* The member for r in the region that the word names. */
-INLINE __u32 search(const struct sy_table_area *t, __u64 word, __u32 r)
+/* The member for r in the region that the word names. A function of its own, as pick_is_live, for the verifier: it looks at it
+ * once, not from each caller and in each turn of a loop. */
+__attribute__((noinline)) __u32 pick_search(__u64 word, __u32 r)
 {
-	__u32 base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4), n = SY_TABLE_LEN(word);
-	__u32 bucket = r >> (32 - SY_TABLE_BITS(word)), guide = base + 2 * n;
-	__u64 low = table_u16(t, guide, bucket), high = table_u16(t, guide, bucket + 1), less;
+	__u32 zero = 0, base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4), n = SY_TABLE_LEN(word);
+	__u32 bucket = r >> ((32 - SY_TABLE_BITS(word)) & 31), guide = base + 2 * n;
+	struct sy_table_area *t = bpf_map_lookup_elem(&tables, &zero);
+	__u64 low, high, less;
 
+	if (!t)
+		return 0;
+	low = table_u16(t, guide, bucket);
+	high = table_u16(t, guide, bucket + 1);
 	/* one bound without a branch: mostly that is all there is */
 	less = ((__u64)READ_ONCE(t->w[(base + low) & WORD_MASK]) - r) >> 63;
 	opaque(less);
@@ -41,7 +47,6 @@ INLINE __u32 search(const struct sy_table_area *t, __u64 word, __u32 r)
 	return low;
 }
 
-/* A function of its own for the verifier: it looks at it once, not in each turn of the scan. */
 __attribute__((noinline)) int pick_is_live(__u32 id, __u32 service)
 {
 	struct sy_backend *b = bpf_map_lookup_elem(&backends, &id);
@@ -69,7 +74,7 @@ __attribute__((noinline)) __u32 pick_once(__u32 service, __u32 r)
 	if (!n)
 		return 0;
 	base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4);
-	id = READ_ONCE(t->w[(base + n + search(t, word, r)) & WORD_MASK]);
+	id = READ_ONCE(t->w[(base + n + pick_search(word, r)) & WORD_MASK]);
 	barrier();
 	if (READ_ONCE(s->table) != word)
 		return ~0U;
@@ -90,7 +95,7 @@ __attribute__((noinline)) __u32 pick_scan(__u32 service, __u32 r)
 	word = READ_ONCE(s->table);
 	n = SY_TABLE_LEN(word);
 	base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4);
-	at = search(t, word, r);
+	at = pick_search(word, r);
 	if (!n)
 		return 0;
 	for (__u32 i = 0; i < PICK_SCAN && i < n; i++) {
