@@ -228,6 +228,8 @@ static int pipeline_start(struct pipeline *p, struct config *c, char *why, size_
 		(void)snprintf(why, why_size, "cannot watch routes and neighbours: %s", strerror(-r));
 		return r;
 	}
+	/* what was pinned was prepared by the routes and pools of another day */
+	paths_changed(p);
 	r = loop_start(p);
 	if (r < 0) {
 		(void)snprintf(why, why_size, "cannot read the programs' events: %s", strerror(-r));
