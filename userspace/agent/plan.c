@@ -52,19 +52,12 @@ static void on_snapshot(void *ctx, struct snapshot *snapshot, uint64_t received_
 	snapshot_free(snapshot);
 }
 
+/* The source tells people itself; whoever asks gets registry_status. */
 static void on_state(void *ctx, const struct registry_status *status)
 {
-	struct source *source = ctx;
+	const struct source *source = ctx;
 
-	if (status->state == source->told)
-		return;
-	source->told = status->state;
-	if (status->state == REGISTRY_DOWN)
-		log_warning("registry", "%s: down%s%s; what was applied last stays", source->name,
-			    *status->last_error ? ": " : "", status->last_error);
-	else
-		log_info("registry", "%s: %s%s%s", source->name, registry_state_name(status->state),
-			 *status->server ? ", " : "", status->server);
+	log_debug(AREA, "registry %s is %s", source->name, registry_state_name(status->state));
 }
 
 static bool same_text(const char *a, const char *b)
@@ -110,7 +103,6 @@ static struct source *source_new(struct pipeline *p, const struct config_registr
 		return NULL;
 	s->pipeline = p;
 	s->config = c;
-	s->told = REGISTRY_CONNECTING;
 	s->name = strdup(c->name);
 	if (s->name)
 		s->registry = c->kind == CONFIG_REGISTRY_FILE ? file_new(p->loop, c->name, c->path, &sink)
