@@ -66,7 +66,7 @@ INLINE int steps_return(hook_ctx *ctx, struct pkt *p, struct flow_ref *ref, __u3
 	if (FLOW_STATE(ref->word) == SY_USED || (p->flags & (TCP_FIN | TCP_SYN | TCP_RST)) || state == SY_EVICTED) {
 		f = line_at(ref->mate);
 		if (!f)
-			return SY_V_ERROR;
+			return SY_V_NOT_OURS; /* its forward line is not there yet */
 		word = READ_ONCE(f->word);
 		if (FLOW_ID(word ^ ref->word) || !FLOW_LIVE(FLOW_STATE(word)))
 			return SY_V_NOT_OURS;
