@@ -122,15 +122,18 @@ static int run(struct agent *a, struct config *c)
 		config_free(c);
 		return fail(exit_of(why_load), why);
 	}
+	/* before anything is attached; nobody is answered until the loop runs */
+	control = control_new(loop, c->control_socket, api_routes, &api);
+	if (!control) {
+		int status = errno == EADDRINUSE ? EXIT_LOCKED : EXIT_DIRECTORY;
+
+		(void)snprintf(why, sizeof(why), "control_socket %s: %s", c->control_socket, strerror(errno));
+		config_free(c);
+		return fail(status, why);
+	}
 	a->pipeline = api.pipeline = pipeline = pipeline_new(loop, load, c, why, sizeof(why));
 	if (!pipeline)
 		return fail(errno == EPERM || errno == EACCES ? EXIT_PERMISSION : EXIT_FAILURE, why);
-	control = control_new(loop, pipeline->config->control_socket, api_routes, &api);
-	if (!control) {
-		(void)snprintf(why, sizeof(why), "control_socket %s: %s", pipeline->config->control_socket,
-			       strerror(errno));
-		return fail(errno == EADDRINUSE ? EXIT_LOCKED : EXIT_DIRECTORY, why);
-	}
 	hangup = signal_on(a, SIGHUP, on_hangup);
 	terminate = signal_on(a, SIGTERM, on_end);
 	interrupt = signal_on(a, SIGINT, on_end);
