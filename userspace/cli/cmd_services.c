@@ -5,9 +5,10 @@
 #include "units.h"
 
 static const struct print_column columns[] = {
-	{"SERVICE", PRINT_SHRINKS}, {"LISTEN", PRINT_SHRINKS},	  {"MODE", PRINT_LEFT},	   {"ALGORITHM", PRINT_LEFT},
-	{"ELIGIBLE", PRINT_RIGHT},  {"CONNECTIONS", PRINT_RIGHT}, {"ACTIVE", PRINT_RIGHT}, {"PACKETS", PRINT_RIGHT},
-	{"BYTES", PRINT_RIGHT},	    {"GENERATION", PRINT_RIGHT},  {"SOURCE", PRINT_LEFT},  {"AGE", PRINT_RIGHT},
+	{"SERVICE", PRINT_SHRINKS},  {"LISTEN", PRINT_SHRINKS},	   {"MODE", PRINT_LEFT},    {"ALGORITHM", PRINT_LEFT},
+	{"ELIGIBLE", PRINT_RIGHT},   {"CONNECTIONS", PRINT_RIGHT}, {"ACTIVE", PRINT_RIGHT}, {"PACKETS", PRINT_RIGHT},
+	{"BYTES", PRINT_RIGHT},	     {"GENERATION", PRINT_RIGHT},  {"SOURCE", PRINT_LEFT},  {"AGE", PRINT_RIGHT},
+	{"APPLIED IN", PRINT_RIGHT},
 };
 
 /* "ADDR:PORT/tcp, …" */
@@ -70,6 +71,7 @@ int cmd_services_print(const struct cli *c, const cJSON *services)
 		field_cell_count(t, s, "generation");
 		field_cell_text(t, PRINT_PLAIN, s, "source");
 		field_cell_seconds(t, s, "age_s");
+		field_cell_microseconds(t, s, "apply_us");
 	}
 	return cli_table(c, t);
 }

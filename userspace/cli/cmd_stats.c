@@ -83,7 +83,7 @@ int cmd_stats_print(const struct cli *c, const cJSON *stats)
 	{
 		if (!cJSON_IsObject(group) || strcmp(group->string, "verdicts") == 0)
 			continue;
-		print_text(&c->print, PRINT_DIM, "\n%s\n", group->string);
+		(void)fputc('\n', c->print.out);
 		if (print_group(c, group, counter_columns, counters))
 			return CLI_FAILED;
 	}

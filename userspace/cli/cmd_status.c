@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <errno.h>
 #include <string.h>
-#include "../base/clock.h"
 #include "../base/json.h"
 #include "../control/control.h"
 #include "cmd.h"
@@ -145,18 +144,6 @@ static int print_interfaces(const struct cli *c, const cJSON *interfaces)
 	return cli_table(c, t);
 }
 
-/* How long the registry has been in its state: since_s is a moment, in seconds of CLOCK_REALTIME. */
-static void cell_since(struct print_table *t, const cJSON *registry)
-{
-	double since = 0, now = (double)clock_realtime_ns() / NS_PER_S;
-	char buf[UNITS_LEN];
-
-	if (field_number(registry, "since_s", &since))
-		print_cell(t, PRINT_PLAIN, "%s", units_seconds(buf, since > 1e9 ? now - since : since));
-	else
-		print_cell(t, PRINT_PLAIN, "%s", "");
-}
-
 static int print_registries(const struct cli *c, const cJSON *registries)
 {
 	struct print_table *t;
@@ -177,7 +164,7 @@ static int print_registries(const struct cli *c, const cJSON *registries)
 		field_cell_text(t, strcmp(state, "live") == 0 ? PRINT_GOOD : PRINT_WARN, item, "state");
 		field_cell_text(t, PRINT_PLAIN, item, "server");
 		field_cell_count(t, item, "services");
-		cell_since(t, item);
+		field_cell_seconds(t, item, "since_s");
 	}
 	return cli_table(c, t);
 }
@@ -201,6 +188,16 @@ static void print_features(const struct cli *c, const cJSON *features)
 	(void)fputc('\n', c->print.out);
 }
 
+static void print_warnings(const struct cli *c, const cJSON *warnings)
+{
+	const cJSON *w;
+
+	if (cJSON_GetArraySize(warnings))
+		(void)fputc('\n', c->print.out);
+	cJSON_ArrayForEach(w, warnings) if (cJSON_IsString(w))
+		print_text(&c->print, PRINT_WARN, "warning: %s\n", w->valuestring);
+}
+
 int cmd_status_print(const struct cli *c, const cJSON *status)
 {
 	print_agent(c, status);
@@ -210,6 +207,7 @@ int cmd_status_print(const struct cli *c, const cJSON *status)
 	    print_registries(c, cJSON_GetObjectItemCaseSensitive(status, "registries")))
 		return CLI_FAILED;
 	print_features(c, cJSON_GetObjectItemCaseSensitive(status, "features"));
+	print_warnings(c, cJSON_GetObjectItemCaseSensitive(status, "warnings"));
 	return CLI_DONE;
 }
 

@@ -84,6 +84,11 @@ void field_cell_seconds(struct print_table *t, const cJSON *object, const char *
 	cell(t, object, key, units_seconds);
 }
 
+void field_cell_microseconds(struct print_table *t, const cJSON *object, const char *key)
+{
+	cell(t, object, key, units_microseconds);
+}
+
 void field_cell_percent(struct print_table *t, const cJSON *object, const char *key)
 {
 	cell(t, object, key, units_percent);

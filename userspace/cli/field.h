@@ -16,5 +16,6 @@ void field_cell_text(struct print_table *t, enum print_style style, const cJSON 
 void field_cell_count(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_bytes(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_seconds(struct print_table *t, const cJSON *object, const char *key);
+void field_cell_microseconds(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_percent(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_weight(struct print_table *t, const cJSON *object, const char *key);

@@ -64,6 +64,17 @@ char *units_seconds(char buf[static UNITS_LEN], double seconds)
 	return buf;
 }
 
+char *units_microseconds(char buf[static UNITS_LEN], double us)
+{
+	if (us >= 999500)
+		return units_seconds(buf, us / 1e6);
+	if (us >= 999.5)
+		(void)snprintf(buf, UNITS_LEN, "%.1f ms", us / 1000);
+	else
+		(void)snprintf(buf, UNITS_LEN, "%.0f us", us);
+	return buf;
+}
+
 char *units_weight(char buf[static UNITS_LEN], double weight)
 {
 	(void)snprintf(buf, UNITS_LEN, "%.6g", weight);

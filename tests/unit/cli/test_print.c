@@ -193,6 +193,9 @@ static void numbers_are_grouped_scaled_and_given_a_unit(void **state)
 	assert_string_equal(units_seconds(b, 7440), "2h 4m");
 	assert_string_equal(units_seconds(b, 273600), "3d 4h");
 	assert_string_equal(units_seconds(b, -5), "0 s");
+	assert_string_equal(units_microseconds(b, 38.4), "38 us");
+	assert_string_equal(units_microseconds(b, 999.6), "1.0 ms");
+	assert_string_equal(units_microseconds(b, 2500000), "2.5 s");
 	assert_string_equal(units_weight(b, 7), "7");
 	assert_string_equal(units_weight(b, 0.5), "0.5");
 }

@@ -50,13 +50,14 @@ static void services_show_listeners_counters_and_how_many_are_eligible(void **st
 		"[{\"service\":\"G@@s\",\"listen\":[\"10.0.0.1:80/tcp\",\"10.0.0.2:80/tcp\"],\"mode\":\"full-nat\","
 		"\"algorithm\":\"weighted-random\",\"backends\":3,\"eligible\":2,\"generation\":4,\"connections\":"
 		"12345,"
-		"\"active\":7,\"packets\":1000000,\"bytes\":123456789,\"source\":\"live\",\"age_s\":61}]");
+		"\"active\":7,\"packets\":1000000,\"bytes\":123456789,\"source\":\"live\",\"age_s\":61,\"apply_us\":38."
+		"2}]");
 
 	(void)state;
 	assert_int_equal(cmd_services_print(&cli, services), CLI_DONE);
 	assert_non_null(strstr(printed(),
 			       "G@@s     10.0.0.1:80/tcp, 10.0.0.2:80/tcp  full-nat  weighted-random    2 of 3"
-			       "       12,345       7  1,000,000  123 MB           4  live    1m 1s\n"));
+			       "       12,345       7  1,000,000  123 MB           4  live    1m 1s       38 us\n"));
 }
 
 static void backends_explain_the_reasons_that_occur_and_no_others(void **state)
@@ -109,15 +110,14 @@ static void numbers_beyond_a_double_are_shown_exactly(void **state)
 
 static void stats_leave_out_what_is_0_unless_asked_for(void **state)
 {
-	_cleanup_json_ cJSON *stats = json("{\"verdicts\":{\"new\":3,\"error\":0},\"counters\":{\"expired\":5}}");
+	_cleanup_json_ cJSON *stats = json("{\"verdicts\":{\"new\":3,\"error\":0},\"counts\":{\"expired\":5}}");
 
 	(void)state;
 	assert_int_equal(cmd_stats_print(&cli, stats), CLI_DONE);
 	assert_string_equal(printed(), "VERDICT  PACKETS\n"
 				       "new            3  first packet of a new flow, backend picked and sent on\n"
 				       "(1 more at 0: --all)\n"
-				       "\ncounters\n"
-				       "COUNTER  COUNT\n"
+				       "\nCOUNTER  COUNT\n"
 				       "expired      5  flows ended by the sweeper\n");
 	cli.all = true;
 	assert_int_equal(cmd_stats_print(&cli, stats), CLI_DONE);
@@ -147,10 +147,15 @@ static void empty_reports_say_so_in_a_sentence(void **state)
 
 static void status_tells_an_agent_that_is_down_from_one_that_was_never_there(void **state)
 {
+	_cleanup_json_ cJSON *up =
+		json("{\"version\":\"1\",\"uptime_s\":75,\"warnings\":[\"G@@s: no eligible backend\"]}");
 	_cleanup_json_ cJSON *loaded = json("{\"agent\":\"down\",\"loaded\":true}"),
 			     *nothing = json("{\"agent\":\"down\",\"loaded\":false}");
 
 	(void)state;
+	assert_int_equal(cmd_status_print(&cli, up), CLI_DONE);
+	assert_non_null(strstr(printed(), "agent  up for 1m 15s, version 1\n"));
+	assert_non_null(strstr(printed(), "\nwarning: G@@s: no eligible backend\n"));
 	assert_int_equal(cmd_status_print(&cli, loaded), CLI_DONE);
 	assert_non_null(strstr(printed(), "down: nobody answers at /c.sock; the programs go on with what is pinned\n"));
 	assert_int_equal(cmd_status_print(&cli, nothing), CLI_DONE);
