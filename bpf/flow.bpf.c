@@ -26,17 +26,19 @@
 #define NIBBLE_COUNT(m) ((__u32)(0x4332322132212110ULL >> ((m) * 4)) & 7)
 #define NIBBLE_FREE(m) ((__u32)(0x4010201030102010ULL >> ((m) * 4)) & 3)
 
+static long spin(__u32 i, void *ctx)
+{
+	bpf_get_prandom_u32();
+	return 0;
+}
+
+/* Mostly none, sometimes short, now and then long enough for whole packets to pass on another CPU. */
 __attribute__((noinline)) int flow_delay(void)
 {
 	__u32 r = bpf_get_prandom_u32();
 
-	if ((r & 15) > 3)
-		return 0;
-	for (__u32 i = 0; i < 64; i++) {
-		if (i >= ((r >> 8) & 63))
-			break;
-		bpf_get_prandom_u32();
-	}
+	if ((r & 15) <= 3)
+		bpf_loop(r & 0x1f0 ? (r >> 9) & 63 : (r >> 9) & 4095, spin, 0, 0);
 	return 0;
 }
 

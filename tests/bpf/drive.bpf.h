@@ -56,7 +56,7 @@ __u64 drive_next = 0; /* step to take next, when one CPU walks drive_ops */
 __u64 drive_torn = 0; /* packets that came out with anything but one flow's own rewrite */
 __u64 drive_sent = 0; /* packets that came out sent */
 __u32 drive_mask = 0; /* number of steps - 1 */
-__u32 drive_shared_ports = 0; /* clients share 50 ports, so that they want each other's source ports */
+__u32 drive_shared_ports = 0; /* clients share a few ports, so that they want each other's source ports */
 
 INLINE __u32 drive_mix(__u32 h)
 {
@@ -70,7 +70,7 @@ INLINE __u32 drive_mix(__u32 h)
 INLINE __u16 drive_client_port(__u32 flow, __u32 gen)
 {
 	if (drive_shared_ports)
-		return 2000 + flow % 50;
+		return 2000 + flow % (flow < 8 ? 2 : flow < 64 ? 8 : 50);
 	return (drive_mix(flow + (gen << 20)) & 0xffff) | 0x400;
 }
 

@@ -6,8 +6,28 @@
 #undef steelyard_xdp
 #include "drive.bpf.h"
 
-__u32 stress_flows = 1; /* flows to choose from: few make CPUs meet, many fill the table */
+__u32 stress_flows = 0; /* flows to choose from: few make CPUs meet, many fill the table */
+__u32 stress_acts = 0; /* below 64: one in 64 operations is the agent's; else none */
+__u32 stress_backends = 0; /* how many it acts on, less one; a power of two less one */
 __u64 stress_operations = 0;
+
+/* What the agent does, as often as packets come, so that it falls into every gap: evict, re-admit, give an id to a newcomer. */
+INLINE int agent_acts(__u32 r)
+{
+	__u32 id = 1 + (r & stress_backends);
+	struct sy_backend *b = bpf_map_lookup_elem(&backends, &id);
+	__u64 word;
+
+	if (!b)
+		return XDP_ABORTED;
+	word = READ_ONCE(b->word);
+	if (SY_WORD_STATE(word) == SY_UP)
+		word = SY_BACKEND_WORD(SY_WORD_GEN(word), r & 4 ? SY_EVICTED : SY_DRAINING, SY_R_CHECK_FAILED);
+	else
+		word = SY_BACKEND_WORD(SY_WORD_GEN(word) + !(r & 0x70), SY_UP, SY_R_NONE);
+	WRITE_ONCE(b->word, word);
+	return XDP_PASS;
+}
 
 /* Of 64: 20 SYN, 14 SYN-ACK, 13 client data, 4 backend data, 5 and 5 FIN, 1 and 2 RST. */
 INLINE __u32 random_op(__u32 q)
@@ -24,7 +44,9 @@ int flowstress_random(struct xdp_md *ctx)
 	int action = XDP_DROP, verdict;
 	struct pkt p;
 
-	flow = (r >> 8) % (stress_flows ? stress_flows : 1);
+	if ((r >> 26) == stress_acts)
+		return agent_acts(r);
+	flow = (r >> 6 & 0xfffff) % (stress_flows ? stress_flows : 1);
 	if (drive_packet(d, end, flow, 0, op))
 		return XDP_ABORTED;
 	__sync_fetch_and_add(&stress_operations, 1);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKS 60
-#define LOOK_GAP_US 3000
+#define LOOKS 8
+#define LOOK_GAP_US 1000
 
 static bool is_forward(enum sy_line_state s)
 {
