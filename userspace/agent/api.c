@@ -89,6 +89,13 @@ static cJSON *get_by_service(const struct api *api, const char *query, int *ret_
 		(void)snprintf(why, why_size, "the query cannot be parsed");
 		return NULL;
 	}
+	text = query_get(&q, "limit");
+	if (text && (strspn(text, "0123456789") != strlen(text) || strlen(text) > 18)) {
+		*ret_code = 400;
+		(void)snprintf(why, why_size, "limit=%.32s is not a whole number", text);
+		evhttp_clear_headers(&q);
+		return NULL;
+	}
 	text = query_get(&q, "service");
 	if (!text && !must_name) {
 		json = make(i, service, &q);

@@ -239,7 +239,6 @@ static int pipeline_start(struct pipeline *p, struct config *c, char *why, size_
 	if (r < 0)
 		return r;
 	take_over(p);
-	publish_remove_unclaimed(p->publish);
 	return ports_configure(&p->ports, p->config, why, why_size);
 }
 

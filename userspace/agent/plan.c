@@ -18,9 +18,8 @@ struct plan {
 	struct pipeline *p;
 	struct config *c;
 	struct source **sources;
-	struct service **services;	      /* by service_compare */
-	const struct config_service **before; /* of each service, what it ran by; NULL: it is new */
-	bool *is_new_source;
+	struct service **services; /* by service_compare */
+	bool *is_new_source, *is_new_service;
 	struct listeners listeners;
 };
 
@@ -167,9 +166,9 @@ static void keep_running(struct plan *plan)
 		struct service *made = plan->services[i];
 		struct service **running = service_find(plan->p->services, plan->p->n_services, made);
 
+		plan->is_new_service[i] = !running;
 		if (!running)
 			continue;
-		plan->before[i] = (*running)->config;
 		plan->services[i] = *running;
 		plan->services[i]->config = made->config;
 		service_free(made);
@@ -193,28 +192,41 @@ static void remove_unwanted(struct plan *plan)
 	}
 }
 
-static bool wanted_before(const struct config_service *before, const struct endpoint *e)
-{
-	for (size_t i = 0; i < before->n_listen; i++)
-		if (!endpoint_compare(&before->listen[i], e))
-			return true;
-	return false;
-}
-
-/* Running services give up the listeners that they are to lose. */
-static void give_up_listeners(struct service *s, const struct config_service *before)
+/* With those of its listeners that no other service has. */
+static void put_with_free_listeners(struct service *s)
 {
 	_cleanup_free_ struct endpoint *keep = calloc(s->config->n_listen + 1, sizeof(*keep));
 	size_t n = 0;
 
-	if (!keep || !s->published)
+	if (!keep)
 		return;
-	for (size_t i = 0; i < s->config->n_listen; i++)
-		if (wanted_before(before, &s->config->listen[i]))
-			keep[n++] = s->config->listen[i];
-	if (n == before->n_listen)
-		return;
+	for (size_t i = 0; i < s->config->n_listen; i++) {
+		keep[n] = s->config->listen[i];
+		n += service_settings(s, keep, n + 1) == 0;
+	}
 	(void)service_settings(s, keep, n);
+}
+
+/* A listener may go from one service to another, or have been a service's that is no longer configured: whoever has to
+ * wait for one gives up its own first, and is put again when all have. */
+static void put_settings(const struct plan *plan)
+{
+	size_t n = plan->c->n_services;
+
+	for (size_t i = 0; i < n; i++)
+		if (service_settings(plan->services[i], NULL, 0) == -EEXIST)
+			put_with_free_listeners(plan->services[i]);
+	publish_remove_unclaimed(plan->p->publish);
+	for (size_t i = 0; i < n; i++) {
+		struct service *s = plan->services[i];
+		int r = service_settings(s, NULL, 0);
+
+		if (r < 0)
+			log_error(AREA, "%s: not served: %s", s->text,
+				  r == -ENOSPC	 ? "no room for another service"
+				  : r == -EEXIST ? "a listener of it belongs to another service"
+						 : strerror(-r));
+	}
 }
 
 static struct source *source_of(const struct plan *plan, const struct service *s, bool *ret_is_new)
@@ -227,25 +239,18 @@ static struct source *source_of(const struct plan *plan, const struct service *s
 	return NULL;
 }
 
-static void put_in_force(const struct plan *plan, size_t i)
+static void subscribe(const struct plan *plan, size_t i)
 {
 	struct service *s = plan->services[i];
 	bool is_new = false;
 	struct source *source = source_of(plan, s, &is_new);
 	int r;
 
-	s->listeners = &plan->p->listeners;
-	r = service_settings(s, NULL, 0);
+	if (!source || (!plan->is_new_service[i] && !is_new))
+		return;
+	r = registry_subscribe(source->registry, s->group, s->name);
 	if (r < 0)
-		log_error(AREA, "%s: not served: %s", s->text,
-			  r == -ENOSPC	 ? "no room for another service"
-			  : r == -EEXIST ? "a listener of it belongs to another service"
-					 : strerror(-r));
-	if (!plan->before[i] || is_new) {
-		r = registry_subscribe(source->registry, s->group, s->name);
-		if (r < 0)
-			log_error(AREA, "%s: cannot subscribe: %s", s->text, strerror(-r));
-	}
+		log_error(AREA, "%s: cannot subscribe: %s", s->text, strerror(-r));
 }
 
 static bool is_kept(const struct plan *plan, const struct source *s)
@@ -263,13 +268,13 @@ static void exchange(struct plan *plan)
 
 	keep_running(plan);
 	remove_unwanted(plan);
-	for (size_t i = 0; i < n; i++)
-		if (plan->before[i])
-			give_up_listeners(plan->services[i], plan->before[i]);
 	listeners_done(&p->listeners);
 	p->listeners = plan->listeners;
-	for (size_t i = 0; i < n; i++)
-		put_in_force(plan, i);
+	put_settings(plan);
+	for (size_t i = 0; i < n; i++) {
+		plan->services[i]->listeners = &p->listeners;
+		subscribe(plan, i);
+	}
 	for (size_t i = 0; i < p->n_sources; i++)
 		if (!is_kept(plan, p->sources[i]))
 			source_free(p->sources[i]);
@@ -305,8 +310,8 @@ int plan_apply(struct pipeline *p, struct config *c, char *why, size_t why_size)
 	plan.sources = calloc(c->n_registries + 1, sizeof(struct source *));
 	plan.services = calloc(c->n_services + 1, sizeof(struct service *));
 	plan.is_new_source = calloc(c->n_registries + 1, sizeof(bool));
-	plan.before = calloc(c->n_services + 1, sizeof(*plan.before));
-	if (plan.sources && plan.services && plan.is_new_source && plan.before)
+	plan.is_new_service = calloc(c->n_services + 1, sizeof(bool));
+	if (plan.sources && plan.services && plan.is_new_source && plan.is_new_service)
 		r = listeners_make(c, &plan.listeners);
 	if (!r)
 		r = plan_sources(&plan);
@@ -324,7 +329,7 @@ int plan_apply(struct pipeline *p, struct config *c, char *why, size_t why_size)
 	free(plan.sources);
 	free(plan.services);
 	free(plan.is_new_source);
-	free(plan.before);
+	free(plan.is_new_service);
 	return r;
 }
 
