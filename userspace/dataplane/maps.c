@@ -66,7 +66,8 @@ static int map_info(int fd, struct bpf_map_info *ret)
 
 static int open_row(const char *pin_dir, const struct maps_row *row, bool writable, struct maps *m)
 {
-	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = writable ? 0 : BPF_F_RDONLY);
+	/* a read-only fd cannot be mapped shared, not even for reading: there the mapping alone is read-only */
+	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = writable || row->area ? 0 : BPF_F_RDONLY);
 	struct bpf_map_info info;
 	char path[PATH_MAX];
 	void *area;
