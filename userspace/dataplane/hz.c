@@ -12,7 +12,7 @@
 
 uint32_t hz_from(uint64_t n_jiffies, uint64_t ns)
 {
-	static const uint32_t built[] = { 100, 250, 300, 1000, 24, 48, 64, 128, 200, 256, 500, 512, 1024, 1200 };
+	static const uint32_t built[] = {100, 250, 300, 1000, 24, 48, 64, 128, 200, 256, 500, 512, 1024, 1200};
 	double hz = ns ? (double)n_jiffies * (double)NS_PER_S / (double)ns : 0;
 
 	for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++)
@@ -24,7 +24,7 @@ uint32_t hz_from(uint64_t n_jiffies, uint64_t ns)
 /* jiffies, the low 32 bits of them as the program's return value */
 static int read_jiffies(int prog_fd, uint32_t *ret)
 {
-	char packet[64] = { 0 };
+	char packet[64] = {0};
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = packet, .data_size_in = sizeof(packet));
 
 	if (bpf_prog_test_run_opts(prog_fd, &opts))
@@ -53,10 +53,10 @@ static int find_edge(int prog_fd, uint32_t *ret_jiffies, uint64_t *ret_ns)
 int hz_measure(uint32_t *ret_hz)
 {
 	const struct bpf_insn program[] = {
-		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64 },
-		{ .code = BPF_JMP | BPF_EXIT },
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_jiffies64},
+		{.code = BPF_JMP | BPF_EXIT},
 	};
-	const struct timespec pause = { .tv_nsec = MEASURE_NS };
+	const struct timespec pause = {.tv_nsec = MEASURE_NS};
 	_cleanup_close_ int fd = bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "steelyard_hz", "GPL", program, 2, NULL);
 	uint64_t from_ns, to_ns;
 	uint32_t from, to;

@@ -9,14 +9,14 @@ int ids_init(struct ids *s, uint32_t n)
 
 	if (!used)
 		return -ENOMEM;
-	*s = (struct ids){ .used = used, .n = n };
+	*s = (struct ids){.used = used, .n = n};
 	return 0;
 }
 
 void ids_done(struct ids *s)
 {
 	free(s->used);
-	*s = (struct ids){ 0 };
+	*s = (struct ids){0};
 }
 
 int ids_take(struct ids *s, uint32_t *ret)

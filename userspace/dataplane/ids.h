@@ -7,7 +7,7 @@
 
 struct ids {
 	uint64_t *used; /* owned bitmap */
-	uint32_t n; /* ids are 0 .. n - 1 */
+	uint32_t n;	/* ids are 0 .. n - 1 */
 	uint32_t n_used;
 	uint32_t from; /* no word of the bitmap below this one has a free id */
 };

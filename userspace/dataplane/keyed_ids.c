@@ -23,7 +23,7 @@ static uint32_t bucket(const struct keyed_ids *k, const struct id_key *key)
 
 int keyed_ids_init(struct keyed_ids *k, uint32_t n, uint64_t seed)
 {
-	struct keyed_ids fresh = { .mask = 1, .seed = seed };
+	struct keyed_ids fresh = {.mask = 1, .seed = seed};
 
 	while (fresh.mask < n)
 		fresh.mask <<= 1;
@@ -46,7 +46,7 @@ void keyed_ids_done(struct keyed_ids *k)
 	free(k->keys);
 	free(k->heads);
 	free(k->next);
-	*k = (struct keyed_ids){ 0 };
+	*k = (struct keyed_ids){0};
 }
 
 uint32_t keyed_ids_find(const struct keyed_ids *k, const struct id_key *key)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Ids by key: a backend is (service, address, port), an endpoint (address, port). A hash over arrays, no memory per id. Pure; private
- * to dataplane. */
+/* Ids by key: a backend is (service, address, port), an endpoint (address, port). A hash over arrays, no memory per id.
+ * Pure; private to dataplane. */
 #pragma once
 #include <linux/types.h>
 #include "../base/addr.h"
 #include "ids.h"
 
 struct id_key {
-	uint64_t text; /* hash of the text of what is no address, else 0 */
+	uint64_t text;	/* hash of the text of what is no address, else 0 */
 	__be32 addr[4]; /* as struct sy_backend has it */
 	uint32_t service;
 	uint32_t ordinal; /* 0; 1 and up for entries that another one with the same address and port beat */
@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct id_key) == 40, "compared as bytes");
 
 struct keyed_ids {
 	struct ids ids;
-	struct id_key *keys; /* owned, by id */
+	struct id_key *keys;	/* owned, by id */
 	uint32_t *heads, *next; /* owned: chains of ids, 0 ends */
 	uint32_t mask;
 	uint64_t seed;

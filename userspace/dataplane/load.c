@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading and adoption.
  *
- * A pin folder is complete when it holds `config`, which is pinned last and removed first: an agent that dies in between leaves a
- * folder that the next one clears and makes anew. A complete folder is adopted: the new programs are loaded over the maps that
- * are pinned, so flows, ids and generations stay, and links are then updated in place (load_attach.c). */
+ * A pin folder is complete when it holds `config`, which is pinned last and removed first: an agent that dies in
+ * between leaves a folder that the next one clears and makes anew. A complete folder is adopted: the new programs are
+ * loaded over the maps that are pinned, so flows, ids and generations stay, and links are then updated in place
+ * (load_attach.c). */
 #include "load.h"
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -71,7 +72,8 @@ static int take_folder(struct load *l, struct failure *f)
 	int err = pins_make(l->pin_dir);
 
 	if (err == -EINVAL)
-		return failed(f, LOAD_DIRECTORY, err, "%s: not on a bpf file system (mount -t bpf bpf /sys/fs/bpf)", l->pin_dir);
+		return failed(f, LOAD_DIRECTORY, err, "%s: not on a bpf file system (mount -t bpf bpf /sys/fs/bpf)",
+			      l->pin_dir);
 	if (err)
 		return failed(f, LOAD_DIRECTORY, err, "%s: cannot make the pin folder: %s", l->pin_dir, strerror(-err));
 	l->lock_fd = pins_lock(l->pin_dir);
@@ -94,7 +96,7 @@ static uint32_t groups_for(uint32_t flows)
 
 static int config_make(struct sy_config *c, uint32_t flows)
 {
-	static const uint32_t default_s[SY_N_TIMEOUTS] = { 60, 7440, 300, 30, 10 };
+	static const uint32_t default_s[SY_N_TIMEOUTS] = {60, 7440, 300, 30, 10};
 	int n_cpus = libbpf_num_possible_cpus(), err;
 
 	if (n_cpus < 0)
@@ -135,7 +137,7 @@ static int set_sizes(struct load *l, const struct sy_config *c)
 /* Is a pinned map what these programs were compiled for? */
 static bool fits(const struct bpf_map *map, int fd)
 {
-	struct bpf_map_info info = { 0 };
+	struct bpf_map_info info = {0};
 	__u32 size = sizeof(info);
 
 	return bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && info.type == bpf_map__type(map) &&
@@ -175,14 +177,14 @@ static int find_pinned(struct load *l, struct failure *f)
 		return 0;
 	}
 	if (err == -EPROTO && layout == SY_LAYOUT_VERSION)
-		return failed(f, LOAD_LAYOUT, err, "%s: incomplete or of another shape; remove it with `steelyard detach`",
-			      l->pin_dir);
+		return failed(f, LOAD_LAYOUT, err,
+			      "%s: incomplete or of another shape; remove it with `steelyard detach`", l->pin_dir);
 	if (err == -EPROTO)
 		return failed(f, LOAD_LAYOUT, err,
 			      "%s: pinned with layout version %u, this agent has %u; remove it with `steelyard detach`",
 			      l->pin_dir, layout, SY_LAYOUT_VERSION);
-	return failed(f, err == -EPERM || err == -EACCES ? LOAD_PERMISSION : LOAD_OTHER, err, "%s: cannot open the pinned maps: %s",
-		      l->pin_dir, strerror(-err));
+	return failed(f, err == -EPERM || err == -EACCES ? LOAD_PERMISSION : LOAD_OTHER, err,
+		      "%s: cannot open the pinned maps: %s", l->pin_dir, strerror(-err));
 }
 
 static int pin_new(struct load *l, const struct sy_config *c, struct failure *f)
@@ -213,7 +215,7 @@ static int pin_new(struct load *l, const struct sy_config *c, struct failure *f)
 /* The timer's callback stays the one that armed it, whatever programs come later: so it is armed at each load. */
 static int arm_sweeper(struct load *l, struct failure *f)
 {
-	char packet[64] = { 0 };
+	char packet[64] = {0};
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 	int err;
 
@@ -253,7 +255,8 @@ static int open_and_load(struct load *l, const struct load_options *o, struct fa
 	if (err == -EPERM)
 		return failed(f, LOAD_PERMISSION, err, "the kernel refuses to load the programs: not permitted");
 	if (err)
-		return failed(f, LOAD_OTHER, err, "cannot load the programs and maps for %u flows: %s", c.flows, strerror(-err));
+		return failed(f, LOAD_OTHER, err, "cannot load the programs and maps for %u flows: %s", c.flows,
+			      strerror(-err));
 	if (!l->adopted && (err = pin_new(l, &c, f)))
 		return err;
 	return arm_sweeper(l, f);
@@ -261,7 +264,7 @@ static int open_and_load(struct load *l, const struct load_options *o, struct fa
 
 struct load *load_open(const struct load_options *o, enum load_fail *ret_fail, char *why, size_t why_size)
 {
-	struct failure f = { .fail = LOAD_OTHER, .why = why, .why_size = why_size };
+	struct failure f = {.fail = LOAD_OTHER, .why = why, .why_size = why_size};
 	struct load *l = calloc(1, sizeof(*l));
 	int err = -ENOMEM;
 
@@ -288,7 +291,8 @@ struct load *load_open(const struct load_options *o, enum load_fail *ret_fail, c
 	if (why_size)
 		why[0] = 0;
 	if (l->adopted && l->maps.config->flows != o->flows)
-		(void)snprintf(why, why_size, "flows: %u stays in force as pinned; %u takes effect after `steelyard detach`",
+		(void)snprintf(why, why_size,
+			       "flows: %u stays in force as pinned; %u takes effect after `steelyard detach`",
 			       l->maps.config->flows, o->flows);
 	*ret_fail = LOAD_OK;
 	return l;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Attaching to interfaces: native XDP and tcx by pinned links that are updated in place, clsact filters where the kernel has no
- * tcx. TC goes first on, XDP first off, since XDP hands over to TC what it cannot finish. */
+/* Attaching to interfaces: native XDP and tcx by pinned links that are updated in place, clsact filters where the
+ * kernel has no tcx. TC goes first on, XDP first off, since XDP hands over to TC what it cannot finish. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -18,13 +18,11 @@
 #include "pins.h"
 
 #define ATTACH_TYPE_TCX_INGRESS 46 /* enum bpf_attach_type, Linux 6.6; libbpf 1.1's header stops before it */
-#define FILTER_HANDLE 0x5359
-#define FILTER_PRIORITY 0x5359
 
 void load_driver_name(const char *interface, char buf[static 32])
 {
-	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
-	struct ifreq request = { .ifr_data = (char *)&info };
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq request = {.ifr_data = (char *)&info};
 	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	buf[0] = 0;
@@ -65,8 +63,8 @@ static int link_find(const char *path, unsigned ifindex, bool xdp)
 	err = link_info(fd, &info);
 	if (err)
 		return err;
-	/* tcx keeps its ifindex at the same place; 0: the interface is gone. Another namespace may have an interface of the
-	 * same index, so for XDP the interface is asked too. */
+	/* tcx keeps its ifindex at the same place; 0: the interface is gone. Another namespace may have an interface of
+	 * the same index, so for XDP the interface is asked too. */
 	if (info.xdp.ifindex != ifindex || (xdp && xdp_program_id(ifindex) != info.prog_id))
 		return -ENODEV;
 	return TAKE_FD(fd);
@@ -100,7 +98,7 @@ static void link_remove(const char *path)
 static int filter_attach(const char *pin_dir, const char *interface, unsigned ifindex, int prog_fd)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = FILTER_HANDLE, .priority = FILTER_PRIORITY, .prog_fd = prog_fd,
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = PINS_FILTER_HANDLE, .priority = PINS_FILTER_HANDLE, .prog_fd = prog_fd,
 		    .flags = BPF_TC_F_REPLACE);
 	char path[PATH_MAX];
 	int err = bpf_tc_hook_create(&hook);
@@ -120,7 +118,7 @@ static int filter_attach(const char *pin_dir, const char *interface, unsigned if
 static void filter_remove(const char *pin_dir, const char *interface)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)if_nametoindex(interface), .attach_point = BPF_TC_INGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = FILTER_HANDLE, .priority = FILTER_PRIORITY);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = PINS_FILTER_HANDLE, .priority = PINS_FILTER_HANDLE);
 	char path[PATH_MAX];
 
 	if (pins_link_path(pin_dir, PINS_MARK_FILTER, interface, path) || rmdir(path))
@@ -134,7 +132,8 @@ static void filter_remove(const char *pin_dir, const char *interface)
 		(void)bpf_tc_hook_destroy(&hook);
 }
 
-static int tc_attach(struct load *l, const char *interface, unsigned ifindex, unsigned *kinds, char *why, size_t why_size)
+static int tc_attach(struct load *l, const char *interface, unsigned ifindex, unsigned *kinds, char *why,
+		     size_t why_size)
 {
 	int prog_fd = load_program_fd(l, "steelyard_tc"), err;
 	char path[PATH_MAX];
@@ -245,8 +244,8 @@ int load_detach(struct load *l, const char *interface)
 	return detach(l->pin_dir, interface);
 }
 
-/* Detach every interface that a link or a mark tells of. Removing entries moves a folder's cursor, so it is read again until it
- * is empty; each round removes at least one. */
+/* Detach every interface that a link or a mark tells of. Removing entries moves a folder's cursor, so it is read again
+ * until it is empty; each round removes at least one. */
 static void detach_all(const char *pin_dir)
 {
 	for (unsigned round = 0; round < 4096; round++) {
@@ -269,8 +268,9 @@ int load_remove(const char *pin_dir, bool force, char *why, size_t why_size)
 		return -ENOENT;
 	}
 	if (lock < 0 && !(lock == -EWOULDBLOCK && force)) {
-		(void)snprintf(why, why_size, lock == -EWOULDBLOCK ? "%s: an agent is running (stop it, or --force)" :
-								       "%s: cannot lock",
+		(void)snprintf(why, why_size,
+			       lock == -EWOULDBLOCK ? "%s: an agent is running (stop it, or --force)"
+						    : "%s: cannot lock",
 			       pin_dir);
 		return lock == -EWOULDBLOCK ? -EBUSY : lock;
 	}

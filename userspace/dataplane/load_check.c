@@ -41,10 +41,10 @@ void load_check_features(char *buf, size_t size)
 		enum bpf_prog_type type;
 		const char *name;
 	} helpers[] = {
-		{ BPF_FUNC_timer_init, BPF_PROG_TYPE_SCHED_CLS, "bpf_timer_init (Linux 5.15)" },
-		{ BPF_FUNC_jiffies64, BPF_PROG_TYPE_XDP, "bpf_jiffies64 (Linux 5.5)" },
-		{ BPF_FUNC_fib_lookup, BPF_PROG_TYPE_XDP, "bpf_fib_lookup (Linux 4.18)" },
-		{ BPF_FUNC_redirect_neigh, BPF_PROG_TYPE_SCHED_CLS, "bpf_redirect_neigh (Linux 5.10)" },
+		{BPF_FUNC_timer_init, BPF_PROG_TYPE_SCHED_CLS, "bpf_timer_init (Linux 5.15)"},
+		{BPF_FUNC_jiffies64, BPF_PROG_TYPE_XDP, "bpf_jiffies64 (Linux 5.5)"},
+		{BPF_FUNC_fib_lookup, BPF_PROG_TYPE_XDP, "bpf_fib_lookup (Linux 4.18)"},
+		{BPF_FUNC_redirect_neigh, BPF_PROG_TYPE_SCHED_CLS, "bpf_redirect_neigh (Linux 5.10)"},
 	};
 	struct utsname host;
 

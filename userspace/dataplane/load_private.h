@@ -9,7 +9,7 @@ struct load {
 	struct steelyard_bpf *skel; /* owned */
 	struct maps maps;
 	char *pin_dir; /* owned */
-	int lock_fd; /* holds the folder's lock */
+	int lock_fd;   /* holds the folder's lock */
 	bool adopted;
 };
 

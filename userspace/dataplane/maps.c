@@ -11,19 +11,32 @@
 #include "maps.h"
 #include "pins.h"
 
-#define FD(NAME) offsetof(struct maps, fd_##NAME)
+#define FD(NAME)	  offsetof(struct maps, fd_##NAME)
 #define AREA(NAME, FIELD) #NAME, FD(NAME), offsetof(struct maps, FIELD), sizeof(*((struct maps *)0)->FIELD)
-#define PLAIN(NAME) #NAME, FD(NAME), 0, 0
+#define PLAIN(NAME)	  #NAME, FD(NAME), 0, 0
 
 /* config comes first: its layout says whether the others can be understood */
 static const struct maps_row rows[] = {
-	{ AREA(config, config) },     { AREA(lines, groups) },	    { AREA(backends, backends) },
-	{ AREA(loads, loads) },	      { AREA(endpoints, endpoints) }, { AREA(counters, counters) },
-	{ AREA(services, services) }, { AREA(tables, tables) },	    { AREA(pools, pools) },
-	{ AREA(ifaces, ifaces) },     { PLAIN(sweep) },		    { PLAIN(service_info) },
-	{ PLAIN(backend_info) },      { PLAIN(listeners4) },	    { PLAIN(vips4) },
-	{ PLAIN(nh_cache) },	      { PLAIN(cpu_state) },	    { PLAIN(verdicts) },
-	{ PLAIN(counts) },	      { PLAIN(events) },
+	{AREA(config, config)},
+	{AREA(lines, groups)},
+	{AREA(backends, backends)},
+	{AREA(loads, loads)},
+	{AREA(endpoints, endpoints)},
+	{AREA(counters, counters)},
+	{AREA(services, services)},
+	{AREA(tables, tables)},
+	{AREA(pools, pools)},
+	{AREA(ifaces, ifaces)},
+	{PLAIN(sweep)},
+	{PLAIN(service_info)},
+	{PLAIN(backend_info)},
+	{PLAIN(listeners4)},
+	{PLAIN(vips4)},
+	{PLAIN(nh_cache)},
+	{PLAIN(cpu_state)},
+	{PLAIN(verdicts)},
+	{PLAIN(counts)},
+	{PLAIN(events)},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 

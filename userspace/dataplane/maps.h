@@ -4,9 +4,9 @@
 #include "load.h"
 
 struct maps_row {
-	const char *name; /* of the map, and of its pin */
-	size_t fd; /* offset of its fd in struct maps */
-	size_t area; /* offset of the pointer to its memory, 0: not memory-mapped */
+	const char *name;   /* of the map, and of its pin */
+	size_t fd;	    /* offset of its fd in struct maps */
+	size_t area;	    /* offset of the pointer to its memory, 0: not memory-mapped */
 	size_t value_bytes; /* of one element, when memory-mapped */
 };
 

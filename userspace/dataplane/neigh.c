@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Next hops. A backend's record and a flow's return line hold their next hop as one word with the low byte of the epoch it was
- * looked up in; raising config.epoch makes all of them stale in one store, and those of backends are then prepared again. Eight
- * bits come round: at each wrap the flows' words are cleared, so that none of 256 epochs ago is taken for a new one.
+/* Next hops. A backend's record and a flow's return line hold their next hop as one word with the low byte of the epoch
+ * it was looked up in; raising config.epoch makes all of them stale in one store, and those of backends are then
+ * prepared again. Eight bits come round: at each wrap the flows' words are cleared, so that none of 256 epochs ago is
+ * taken for a new one.
  *
- * The epoch is raised when an answer may have become wrong (routes, addresses, links, a neighbour's MAC, a backend's neighbour that
- * failed), not for each step of a neighbour's state machine, and not more often than every RAISE_NS, since a routing daemon may
- * change thousands of routes a second. */
+ * The epoch is raised when an answer may have become wrong (routes, addresses, links, a neighbour's MAC, a backend's
+ * neighbour that failed), not for each step of a neighbour's state machine, and not more often than every RAISE_NS,
+ * since a routing daemon may change thousands of routes a second. */
 #include "neigh.h"
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -15,13 +16,13 @@
 #include "../base/clock.h"
 #include "neigh_private.h"
 
-#define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
-#define MAX_HOPS 131072
-#define RAISE_NS (100 * NS_PER_MS)
-#define BUFFER_BYTES 32768
+#define STORE(x, v)    __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+#define MAX_HOPS       131072
+#define RAISE_NS       (100 * NS_PER_MS)
+#define BUFFER_BYTES   32768
 #define TICKS_A_SECOND 4
-#define POOLS_TICKS (5 * TICKS_A_SECOND)
-#define FORGET_TICKS (60 * TICKS_A_SECOND)
+#define POOLS_TICKS    (5 * TICKS_A_SECOND)
+#define FORGET_TICKS   (60 * TICKS_A_SECOND)
 
 static void clear_flow_hops(struct maps *m)
 {
@@ -233,8 +234,8 @@ int neigh_prepare(struct neigh *n, struct sy_backend *b)
 
 	if (!d || d->err)
 		return -ENOENT;
-	if (n->n_snat ? pools_find(&n->pools, n->snat, n->n_snat, false, &pool) :
-			pools_find(&n->pools, &d->route.src, d->route.src ? 1 : 0, true, &pool))
+	if (n->n_snat ? pools_find(&n->pools, n->snat, n->n_snat, false, &pool)
+		      : pools_find(&n->pools, &d->route.src, d->route.src ? 1 : 0, true, &pool))
 		return -ENOENT;
 	if (b->pool != pool)
 		STORE(b->pool, pool);

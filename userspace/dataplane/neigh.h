@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces, next hops and source addresses by netlink (libmnl): fills the ifaces map, keeps backends' nh resolved, raises
- * config.epoch when routes, links or neighbours' addresses change, raises config.beat, makes source address pools. */
+/* Interfaces, next hops and source addresses by netlink (libmnl): fills the ifaces map, keeps backends' nh resolved,
+ * raises config.epoch when routes, links or neighbours' addresses change, raises config.beat, makes source address
+ * pools. */
 #pragma once
 #include "../base/addr.h"
 #include "load.h"

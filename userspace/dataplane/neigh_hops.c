@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Neighbours: those that backends are behind are kept resolved; of the others the MAC is remembered, since flows hold their clients'
- * next hops too and a changed MAC makes those wrong. */
+/* Neighbours: those that backends are behind are kept resolved; of the others the MAC is remembered, since flows hold
+ * their clients' next hops too and a changed MAC makes those wrong. */
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static void hop_key(uint32_t ifindex, __be32 addr, struct id_key *ret)
 {
-	const struct endpoint e = { .addr = { .family = AF_INET, .v4 = { .s_addr = addr } } };
+	const struct endpoint e = {.addr = {.family = AF_INET, .v4 = {.s_addr = addr}}};
 
 	id_key_set(ret, ifindex, &e);
 }

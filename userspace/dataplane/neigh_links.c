@@ -7,7 +7,7 @@
 #include "neigh_private.h"
 
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
-#define SLOT_TRIES 4
+#define SLOT_TRIES  4
 
 uint32_t neigh_slot(const struct neigh *n, uint32_t ifindex)
 {
@@ -97,7 +97,7 @@ static int on_link(const struct nlmsghdr *h, void *ctx)
 
 int neigh_read_links(struct neigh *n)
 {
-	struct links_pass pass = { .n = n };
+	struct links_pass pass = {.n = n};
 	int err = rtnl_dump(n->ask, RTM_GETLINK, on_link, &pass);
 
 	for (uint32_t slot = 1; !err && slot < SY_MAX_IFACES; slot++)

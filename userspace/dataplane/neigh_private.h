@@ -9,31 +9,31 @@
 struct dest { /* where packets to one backend address go */
 	struct rtnl_route route;
 	uint32_t version; /* of the routes it was asked with */
-	int err; /* 0, or why there is no route */
+	int err;	  /* 0, or why there is no route */
 	bool in_use;
 };
-struct hop { /* a neighbour, by interface and address */
+struct hop {		/* a neighbour, by interface and address */
 	uint8_t mac[6]; /* last one known, also when not resolved now */
 	bool known, resolved, permanent;
-	bool wanted; /* backends are behind it */
+	bool wanted;  /* backends are behind it */
 	bool managed; /* the kernel was asked to keep it resolved */
 };
 
 struct neigh {
-	struct maps *maps; /* borrowed */
+	struct maps *maps;			/* borrowed */
 	struct mnl_socket *events, *ask, *genl; /* owned; genl NULL: no generic netlink */
-	int netdev_family; /* < 0: the kernel does not tell XDP features */
+	int netdev_family;			/* < 0: the kernel does not tell XDP features */
 	struct pools pools;
 	__be32 snat[SY_MAX_POOL_ADDRS];
 	unsigned n_snat;
 	struct keyed_ids dest_ids, hop_ids;
 	struct dest *dests; /* owned, by id */
-	struct hop *hops; /* owned, by id */
-	uint32_t hop_end; /* no id of a hop is this or above */
+	struct hop *hops;   /* owned, by id */
+	uint32_t hop_end;   /* no id of a hop is this or above */
 	uint32_t routes_version;
 	bool up[SY_MAX_IFACES]; /* by slot */
-	bool raise; /* what is known so far of next hops may be wrong: a new epoch is due */
-	bool prepare; /* backends' words have to be made anew */
+	bool raise;		/* what is known so far of next hops may be wrong: a new epoch is due */
+	bool prepare;		/* backends' words have to be made anew */
 	uint64_t raised_ns;
 	unsigned n_ticks;
 };

@@ -16,7 +16,7 @@
 
 #define BPFFS_ROOT "/sys/fs/bpf"
 
-static const char *const link_prefixes[PINS_N_LINKS] = { "xdp_", "tc_", "filter_", "clsact_" };
+static const char *const link_prefixes[PINS_N_LINKS] = {"xdp_", "tc_", "filter_", "clsact_"};
 
 static int path_format(char buf[static PATH_MAX], const char *pin_dir, const char *sub, const char *name)
 {
@@ -132,7 +132,8 @@ int pins_make(const char *pin_dir)
 
 int pins_lock(const char *pin_dir)
 {
-	/* the folder may be removed by `steelyard detach` between open and lock: then what we locked is not what is there */
+	/* the folder may be removed by `steelyard detach` between open and lock: then what we locked is not what is
+	 * there */
 	for (unsigned i = 0; i < 8; i++) {
 		_cleanup_close_ int fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		struct stat mine, there;

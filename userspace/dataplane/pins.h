@@ -29,9 +29,12 @@
 	X(events)                                                                                                      \
 	X(config)
 
-/* What is pinned under links/ for one interface: the two kinds of link, and for kernels without tcx a folder each that says
- * that our clsact filter is there and that the clsact qdisc is of our making. */
+/* What is pinned under links/ for one interface: the two kinds of link, and for kernels without tcx a folder each that
+ * says that our clsact filter is there and that the clsact qdisc is of our making. */
 enum pins_link { PINS_LINK_XDP, PINS_LINK_TC, PINS_MARK_FILTER, PINS_MARK_CLSACT, PINS_N_LINKS };
+
+/* Handle and priority of our clsact filter. */
+#define PINS_FILTER_HANDLE 0x5359
 
 /* Paths into buf of PATH_MAX; -ENAMETOOLONG. Dots of interface names are escaped: bpffs refuses them. */
 int pins_map_path(const char *pin_dir, const char *map, char buf[static PATH_MAX]);
@@ -41,8 +44,8 @@ bool pins_link_parse(const char *file, enum pins_link *ret_kind, char interface[
 /* The first entry under links/ that is of ours; false: none. */
 bool pins_next_link(const char *pin_dir, enum pins_link *ret_kind, char interface[static 64]);
 
-/* Make the folder (and mount bpffs at /sys/fs/bpf when it lies there and that is not mounted). 0 or -errno; -EINVAL: it is on
- * no bpffs. */
+/* Make the folder (and mount bpffs at /sys/fs/bpf when it lies there and that is not mounted). 0 or -errno; -EINVAL: it
+ * is on no bpffs. */
 int pins_make(const char *pin_dir);
 /* Take the folder's lock: an open fd that holds it; -EWOULDBLOCK: another agent has it; -ENOENT: no folder. */
 int pins_lock(const char *pin_dir);

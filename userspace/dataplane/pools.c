@@ -71,8 +71,8 @@ static void read_ephemeral(struct pools *p)
 		set_busy(p, port);
 }
 
-/* A packet may be reading: growing, the entries come before their number, shrinking, after it. Each entry is a port that was or is
- * allowed at any moment. */
+/* A packet may be reading: growing, the entries come before their number, shrinking, after it. Each entry is a port
+ * that was or is allowed at any moment. */
 static void set_ports(struct pools *p, uint32_t i)
 {
 	static uint16_t ports[SY_MAX_POOL_PORTS];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The service's state kept beside the maps, the operator's overrides and what time brings. Selections: publish_selection.c. */
+/* The service's state kept beside the maps, the operator's overrides and what time brings. Selections:
+ * publish_selection.c. */
 #include "publish.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "publish_private.h"
 
-#define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+#define STORE(x, v)  __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
 #define RETIRED_RING 32768
 
 static uint64_t key_seed(const struct maps *m)
@@ -32,7 +33,8 @@ struct publish *publish_new(struct maps *maps)
 	p->service_heads = calloc(SY_MAX_SERVICES, sizeof(*p->service_heads));
 	if (!p->endpoint_refs || !p->local || !p->leaving || !p->services || !p->service_heads ||
 	    keyed_ids_init(&p->backends, SY_MAX_BACKENDS, key_seed(maps)) ||
-	    keyed_ids_init(&p->endpoints, SY_MAX_ENDPOINTS, key_seed(maps)) || ids_init(&p->service_ids, SY_MAX_SERVICES) ||
+	    keyed_ids_init(&p->endpoints, SY_MAX_ENDPOINTS, key_seed(maps)) ||
+	    ids_init(&p->service_ids, SY_MAX_SERVICES) ||
 	    regions_init(&p->regions, SY_TABLE_BYTES / SY_REGION_ALIGN, RETIRED_RING) || publish_adopt(p)) {
 		publish_free(p);
 		return NULL;

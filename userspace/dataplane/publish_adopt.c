@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What an earlier agent left in the maps: ids by key, regions, listeners and texts are found again, so that the first selection
- * after a restart, being the same, writes nothing. What an agent that died half way left undone is finished. */
+/* What an earlier agent left in the maps: ids by key, regions, listeners and texts are found again, so that the first
+ * selection after a restart, being the same, writes nothing. What an agent that died half way left undone is finished.
+ */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 static int adopt_service(struct publish *p, uint32_t id, bool removed)
 {
-	struct sy_service_info info = { 0 };
+	struct sy_service_info info = {0};
 	struct service_local *s;
 
 	if (!ids_claim(&p->service_ids, id))
@@ -30,7 +31,7 @@ static int adopt_service(struct publish *p, uint32_t id, bool removed)
 static void adopt_key(struct publish *p, uint32_t id, struct id_key *ret)
 {
 	const struct sy_backend *b = &p->maps->backends[id];
-	struct sy_backend_info info = { 0 };
+	struct sy_backend_info info = {0};
 
 	if (bpf_map_lookup_elem(p->maps->fd_backend_info, &id, &info) == 0)
 		p->local[id].text = publish_text_hash(&info);
@@ -178,7 +179,7 @@ static int gate_set(struct publish *p, __be32 addr, uint32_t n)
 /* The gate counts listeners by address; an agent that died between the two maps may have left it off by one. */
 static int adopt_gate(struct publish *p, __be32 *wanted, size_t n)
 {
-	_cleanup_(keys_done) struct keys there = { 0 };
+	_cleanup_(keys_done) struct keys there = {0};
 	int err = keys_list(p->maps->fd_vips4, sizeof(__be32), &there);
 
 	qsort(wanted, n, sizeof(*wanted), compare_addresses);
@@ -198,7 +199,7 @@ static int adopt_gate(struct publish *p, __be32 *wanted, size_t n)
 
 static int adopt_listeners(struct publish *p)
 {
-	_cleanup_(keys_done) struct keys listeners = { 0 };
+	_cleanup_(keys_done) struct keys listeners = {0};
 	_cleanup_free_ __be32 *wanted = NULL;
 	size_t n = 0;
 	int err = keys_list(p->maps->fd_listeners4, sizeof(struct sy_listener_key), &listeners);

@@ -13,19 +13,19 @@
 #define PUBLISH_GONE_NS (600ULL * 1000000000ULL)
 
 struct backend_local {
-	uint64_t text; /* hash of the backend_info written, 0: none */
-	uint32_t place; /* in its service's ids */
+	uint64_t text;	  /* hash of the backend_info written, 0: none */
+	uint32_t place;	  /* in its service's ids */
 	uint32_t leaving; /* place + 1 in publish.leaving, 0: not there */
-	uint32_t round; /* of the last selection that listed it */
+	uint32_t round;	  /* of the last selection that listed it */
 };
 
 struct service_local {
 	struct sy_service_info info;
 	uint32_t id;
 	uint32_t next; /* id + 1 of the next one with the same hash, 0 ends */
-	bool claimed; /* the configuration wants it */
-	bool removed; /* only its last backends are waited for */
-	bool dirty; /* the table is not known to be what the records say */
+	bool claimed;  /* the configuration wants it */
+	bool removed;  /* only its last backends are waited for */
+	bool dirty;    /* the table is not known to be what the records say */
 	uint64_t drain_deadline_ns;
 	struct sy_listener_key *listeners; /* owned */
 	size_t n_listeners;
@@ -38,13 +38,13 @@ struct publish {
 	struct maps *maps; /* borrowed */
 	struct publish_hooks hooks;
 	struct keyed_ids backends, endpoints;
-	uint32_t *endpoint_refs; /* owned, by endpoint id */
+	uint32_t *endpoint_refs;     /* owned, by endpoint id */
 	struct backend_local *local; /* owned, by backend id */
-	uint32_t *leaving; /* owned: backends that drain or are gone, in no order */
+	uint32_t *leaving;	     /* owned: backends that drain or are gone, in no order */
 	uint32_t n_leaving;
 	struct ids service_ids;
 	struct service_local **services; /* owned, by id */
-	uint32_t *service_heads; /* owned: chains by hash of the name, id + 1 */
+	uint32_t *service_heads;	 /* owned: chains by hash of the name, id + 1 */
 	struct regions regions;
 	uint32_t round;
 	bool timeouts_changed;

@@ -53,8 +53,8 @@ static void candidate_key(const struct round *r, size_t i, struct id_key *key)
 	for (size_t j = i; j-- > 0;) {
 		const struct candidate *d = &r->sel->candidates[j];
 
-		if (bad ? strcmp(d->instance->address_text, c->instance->address_text) :
-			  endpoint_compare(&d->instance->endpoint, &c->instance->endpoint))
+		if (bad ? strcmp(d->instance->address_text, c->instance->address_text)
+			: endpoint_compare(&d->instance->endpoint, &c->instance->endpoint))
 			break;
 		if (d->reason == c->reason)
 			key->ordinal++;
@@ -208,13 +208,14 @@ static void apply_better(struct round *r)
 	for (size_t i = 0; i < r->s->n_ids && !r->table_changes; i++) {
 		uint32_t id = r->s->ids[i];
 
-		r->table_changes = r->p->local[id].round != r->p->round && (r->p->maps->backends[id].flags & SY_B_MEMBER);
+		r->table_changes =
+			r->p->local[id].round != r->p->round && (r->p->maps->backends[id].flags & SY_B_MEMBER);
 	}
 }
 
 static int take_region(struct publish *p, size_t n, uint32_t *ret_off, uint32_t *ret_units)
 {
-	const struct timespec rest = { .tv_nsec = REGION_REST_NS };
+	const struct timespec rest = {.tv_nsec = REGION_REST_NS};
 	uint32_t units = (uint32_t)(table_region_bytes(n) / SY_REGION_ALIGN);
 	int err = regions_take(&p->regions, units, clock_monotonic_ns(), ret_off);
 
@@ -227,7 +228,7 @@ static int take_region(struct publish *p, size_t n, uint32_t *ret_off, uint32_t 
 }
 
 struct members {
-	double *weights; /* owned */
+	double *weights;	/* owned */
 	uint32_t *bounds, *ids; /* owned */
 	size_t n;
 	double total;
@@ -264,7 +265,7 @@ static int members_list(const struct round *r, struct members *m)
 /* The switch. On failure the old table stays, whose evicted members nobody picks. */
 static int apply_table(struct round *r)
 {
-	_cleanup_(members_done) struct members m = { 0 };
+	_cleanup_(members_done) struct members m = {0};
 	struct sy_service *record = &r->p->maps->services[r->s->id];
 	uint32_t off = 0, units = 0, version = SY_TABLE_VER(record->table) + 1;
 	int err = members_list(r, &m);
@@ -315,7 +316,8 @@ static void release_rejected(struct round *r)
 		uint32_t id = r->s->ids[i];
 		const struct id_key *key = &r->p->backends.keys[id];
 
-		if (r->p->local[id].round != r->p->round && (!key->family || key->ordinal) && !r->p->maps->loads[id].active)
+		if (r->p->local[id].round != r->p->round && (!key->family || key->ordinal) &&
+		    !r->p->maps->loads[id].active)
 			backend_release(r->p, id);
 	}
 }
@@ -361,7 +363,7 @@ int publish_selection(struct publish *p, uint32_t service, const struct selectio
 		      enum sy_source source, uint64_t received_ns, uint64_t now_ns, struct publish_stats *ret)
 {
 	_cleanup_free_ uint32_t *ids = calloc(sel->n_candidates + 1, sizeof(*ids));
-	struct round r = { .p = p, .sel = sel, .ids = ids, .gone_state = gone_state, .now_ns = now_ns };
+	struct round r = {.p = p, .sel = sel, .ids = ids, .gone_state = gone_state, .now_ns = now_ns};
 	int err;
 
 	if (!ids)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Services' records and listeners. A packet meets listener, then service, then table: they are made in the order record,
- * address gate, listener, and unmade the other way round. */
+/* Services' records and listeners. A packet meets listener, then service, then table: they are made in the order
+ * record, address gate, listener, and unmade the other way round. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -125,7 +125,7 @@ static void listener_remove(struct publish *p, struct service_local *s, struct s
 
 static struct sy_listener_key listener_key(const struct endpoint *e)
 {
-	return (struct sy_listener_key){ .addr = e->addr.v4.s_addr, .port = htons(e->port), .proto = IPPROTO_TCP };
+	return (struct sy_listener_key){.addr = e->addr.v4.s_addr, .port = htons(e->port), .proto = IPPROTO_TCP};
 }
 
 /* Whose it is: NULL when nobody's. */
@@ -138,11 +138,12 @@ static struct service_local *listener_owner(struct publish *p, const struct sy_l
 	return p->services[value.service];
 }
 
-/* An adopted service that the configuration has not named (yet) loses its listener to one that it does name, in one store. */
+/* An adopted service that the configuration has not named (yet) loses its listener to one that it does name, in one
+ * store. */
 static int listener_add(struct publish *p, struct service_local *s, const struct sy_listener_key *key)
 {
 	struct service_local *owner = listener_owner(p, key);
-	struct sy_listener value = { .service = s->id };
+	struct sy_listener value = {.service = s->id};
 	struct sy_listener_key *grown;
 	int err = 0;
 
@@ -278,7 +279,8 @@ static struct service_local *service_make(struct publish *p, const struct sy_ser
 	return s;
 }
 
-int publish_service(struct publish *p, const struct service_key *k, const struct service_settings *set, uint32_t *ret_id)
+int publish_service(struct publish *p, const struct service_key *k, const struct service_settings *set,
+		    uint32_t *ret_id)
 {
 	struct sy_service_info info;
 	struct service_local *s;
@@ -306,7 +308,7 @@ int publish_service(struct publish *p, const struct service_key *k, const struct
 
 void service_rest_region(struct publish *p, struct service_local *s)
 {
-	const struct timespec rest = { .tv_nsec = REGION_REST_NS };
+	const struct timespec rest = {.tv_nsec = REGION_REST_NS};
 
 	/* the ring is full only when thousands of tables went within a millisecond */
 	while (s->n_units && !regions_retire(&p->regions, s->off, s->n_units, clock_monotonic_ns()))

@@ -22,7 +22,8 @@ static void info_fill(const struct candidate *c, struct sy_backend_info *ret)
 	if (c->reason == SY_R_BAD_ADDRESS)
 		(void)snprintf(ret->address, sizeof(ret->address), "%s", c->instance->address_text);
 	else
-		(void)snprintf(ret->address, sizeof(ret->address), "%s", endpoint_format(&c->instance->endpoint, address));
+		(void)snprintf(ret->address, sizeof(ret->address), "%s",
+			       endpoint_format(&c->instance->endpoint, address));
 	(void)snprintf(ret->cluster, sizeof(ret->cluster), "%s", c->instance->cluster);
 }
 

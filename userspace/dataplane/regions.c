@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Next fit over a bitmap: a search goes on where the last one ended, so that units rest long after they are free too, and the
- * bitmap of 16 MiB of tables is 32 KiB. */
+/* Next fit over a bitmap: a search goes on where the last one ended, so that units rest long after they are free too,
+ * and the bitmap of 16 MiB of tables is 32 KiB. */
 #include "regions.h"
 #include <errno.h>
 #include <stdlib.h>
 
 int regions_init(struct regions *r, uint32_t n_units, uint32_t ring)
 {
-	struct regions fresh = { .n_units = n_units, .ring = ring };
+	struct regions fresh = {.n_units = n_units, .ring = ring};
 
 	fresh.used = calloc(((size_t)n_units + 63) / 64, sizeof(*fresh.used));
 	fresh.resting = calloc(ring, sizeof(*fresh.resting));
@@ -23,7 +23,7 @@ void regions_done(struct regions *r)
 {
 	free(r->used);
 	free(r->resting);
-	*r = (struct regions){ 0 };
+	*r = (struct regions){0};
 }
 
 static bool is_used(const struct regions *r, uint32_t unit)
@@ -107,7 +107,7 @@ bool regions_retire(struct regions *r, uint32_t off, uint32_t n, uint64_t now_ns
 	if (r->n_resting == r->ring)
 		return false;
 	r->resting[(r->head + r->n_resting) % r->ring] =
-		(struct region_resting){ .until_ns = now_ns + REGION_REST_NS, .off = off, .n = n };
+		(struct region_resting){.until_ns = now_ns + REGION_REST_NS, .off = off, .n = n};
 	r->n_resting++;
 	return true;
 }

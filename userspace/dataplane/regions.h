@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Room for tables in the one memory-mapped area, in units of SY_REGION_ALIGN bytes. A region that leaves use stays as it is for
- * REGION_REST_NS, since a packet may still be reading it. Pure: time (any monotonic clock) is an argument; private. */
+/* Room for tables in the one memory-mapped area, in units of SY_REGION_ALIGN bytes. A region that leaves use stays as
+ * it is for REGION_REST_NS, since a packet may still be reading it. Pure: time (any monotonic clock) is an argument;
+ * private. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@ struct region_resting {
 };
 
 struct regions {
-	uint64_t *used; /* owned bitmap of units, resting ones included */
+	uint64_t *used;			/* owned bitmap of units, resting ones included */
 	struct region_resting *resting; /* owned ring, oldest first */
 	uint32_t n_units, n_used;
 	uint32_t cursor; /* where the next search begins */

@@ -14,8 +14,8 @@
 
 #define BUFFER_BYTES 32768
 /* names of linux/netdev.h and of newer neighbour.h, which Debian 12's headers do not have */
-#define NETDEV_CMD_DEV_GET 1
-#define NETDEV_A_DEV_IFINDEX 1
+#define NETDEV_CMD_DEV_GET	  1
+#define NETDEV_A_DEV_IFINDEX	  1
 #define NETDEV_A_DEV_XDP_FEATURES 3
 #ifndef NTF_EXT_MANAGED
 #define NTF_EXT_MANAGED 1
@@ -35,7 +35,8 @@ bool rtnl_parse_link(const struct nlmsghdr *n, struct rtnl_link *ret)
 	ret->ifindex = (uint32_t)i->ifi_index;
 	ret->ethernet = i->ifi_type == ARPHRD_ETHER;
 	ret->up = i->ifi_flags & IFF_UP;
-	mnl_attr_for_each(a, n, sizeof(*i)) {
+	mnl_attr_for_each(a, n, sizeof(*i))
+	{
 		if (mnl_attr_get_type(a) == IFLA_ADDRESS && mnl_attr_get_payload_len(a) == sizeof(ret->mac))
 			memcpy(ret->mac, mnl_attr_get_payload(a), sizeof(ret->mac));
 		if (mnl_attr_get_type(a) == IFLA_MTU)
@@ -56,7 +57,8 @@ bool rtnl_parse_neigh(const struct nlmsghdr *n, struct rtnl_neigh *ret)
 		return false;
 	memset(ret, 0, sizeof(*ret));
 	ret->ifindex = (uint32_t)m->ndm_ifindex;
-	mnl_attr_for_each(a, n, sizeof(*m)) {
+	mnl_attr_for_each(a, n, sizeof(*m))
+	{
 		if (mnl_attr_get_type(a) == NDA_DST && mnl_attr_get_payload_len(a) == sizeof(ret->addr))
 			memcpy(&ret->addr, mnl_attr_get_payload(a), sizeof(ret->addr));
 		if (mnl_attr_get_type(a) == NDA_LLADDR && mnl_attr_get_payload_len(a) == sizeof(ret->mac)) {
@@ -72,7 +74,7 @@ bool rtnl_parse_neigh(const struct nlmsghdr *n, struct rtnl_neigh *ret)
 
 struct mnl_socket *rtnl_open(int bus)
 {
-	const struct timeval patience = { .tv_sec = 1 };
+	const struct timeval patience = {.tv_sec = 1};
 	struct mnl_socket *s = mnl_socket_open2(bus, SOCK_CLOEXEC);
 	int saved;
 
@@ -89,7 +91,7 @@ struct mnl_socket *rtnl_open(int bus)
 
 struct mnl_socket *rtnl_open_events(void)
 {
-	unsigned groups[] = { RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE };
+	unsigned groups[] = {RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE};
 	struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int bytes = 1 << 20, saved;
 	bool ok;
@@ -135,7 +137,7 @@ static int ask(struct mnl_socket *s, struct nlmsghdr *n, mnl_cb_t cb, void *ctx)
 
 static int dump_once(struct mnl_socket *s, uint16_t type, mnl_cb_t cb, void *ctx)
 {
-	char buf[256] = { 0 };
+	char buf[256] = {0};
 	struct nlmsghdr *n = mnl_nlmsg_put_header(buf);
 
 	n->nlmsg_type = type;
@@ -173,7 +175,8 @@ static int on_route(const struct nlmsghdr *n, void *ctx)
 		return MNL_CB_OK;
 	r->type = m->rtm_type;
 	r->found = true;
-	mnl_attr_for_each(a, n, sizeof(*m)) {
+	mnl_attr_for_each(a, n, sizeof(*m))
+	{
 		if (mnl_attr_get_type(a) == RTA_OIF)
 			r->route.oif = mnl_attr_get_u32(a);
 		if (mnl_attr_get_type(a) == RTA_GATEWAY)
@@ -188,10 +191,10 @@ static int on_route(const struct nlmsghdr *n, void *ctx)
 
 int rtnl_route(struct mnl_socket *s, __be32 dst, struct rtnl_route *ret)
 {
-	char buf[256] = { 0 };
+	char buf[256] = {0};
 	struct nlmsghdr *n = mnl_nlmsg_put_header(buf);
 	struct rtmsg *m = mnl_nlmsg_put_extra_header(n, sizeof(*m));
-	struct route_answer r = { 0 };
+	struct route_answer r = {0};
 	int err;
 
 	n->nlmsg_type = RTM_GETROUTE;
@@ -214,7 +217,7 @@ int rtnl_route(struct mnl_socket *s, __be32 dst, struct rtnl_route *ret)
 
 int rtnl_resolve(struct mnl_socket *s, uint32_t ifindex, __be32 addr, bool managed)
 {
-	char buf[256] = { 0 };
+	char buf[256] = {0};
 	struct nlmsghdr *n = mnl_nlmsg_put_header(buf);
 	struct ndmsg *m = mnl_nlmsg_put_extra_header(n, sizeof(*m));
 
@@ -234,15 +237,14 @@ static int on_family(const struct nlmsghdr *n, void *ctx)
 {
 	struct nlattr *a;
 
-	mnl_attr_for_each(a, n, sizeof(struct genlmsghdr))
-		if (mnl_attr_get_type(a) == CTRL_ATTR_FAMILY_ID)
-			*(int *)ctx = mnl_attr_get_u16(a);
+	mnl_attr_for_each(a, n, sizeof(struct genlmsghdr)) if (mnl_attr_get_type(a) == CTRL_ATTR_FAMILY_ID) *
+		(int *)ctx = mnl_attr_get_u16(a);
 	return MNL_CB_OK;
 }
 
 int rtnl_netdev_family(struct mnl_socket *s)
 {
-	char buf[256] = { 0 };
+	char buf[256] = {0};
 	struct nlmsghdr *n = mnl_nlmsg_put_header(buf);
 	struct genlmsghdr *g = mnl_nlmsg_put_extra_header(n, sizeof(*g));
 	int family = -ENOENT, err;
@@ -268,7 +270,8 @@ static int on_features(const struct nlmsghdr *n, void *ctx)
 	uint32_t ifindex = 0;
 	struct nlattr *a;
 
-	mnl_attr_for_each(a, n, sizeof(struct genlmsghdr)) {
+	mnl_attr_for_each(a, n, sizeof(struct genlmsghdr))
+	{
 		if (mnl_attr_get_type(a) == NETDEV_A_DEV_IFINDEX)
 			ifindex = mnl_attr_get_u32(a);
 		if (mnl_attr_get_type(a) == NETDEV_A_DEV_XDP_FEATURES)
@@ -279,12 +282,13 @@ static int on_features(const struct nlmsghdr *n, void *ctx)
 	return MNL_CB_OK;
 }
 
-int rtnl_xdp_features(struct mnl_socket *s, int family, void (*cb)(void *ctx, uint32_t ifindex, uint64_t features), void *ctx)
+int rtnl_xdp_features(struct mnl_socket *s, int family, void (*cb)(void *ctx, uint32_t ifindex, uint64_t features),
+		      void *ctx)
 {
-	char buf[256] = { 0 };
+	char buf[256] = {0};
 	struct nlmsghdr *n = mnl_nlmsg_put_header(buf);
 	struct genlmsghdr *g = mnl_nlmsg_put_extra_header(n, sizeof(*g));
-	struct features_ctx f = { .cb = cb, .ctx = ctx };
+	struct features_ctx f = {.cb = cb, .ctx = ctx};
 
 	n->nlmsg_type = (uint16_t)family;
 	n->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;

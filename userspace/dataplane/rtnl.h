@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of the kernel over netlink: links, neighbours, routes, XDP features. Messages to structs and back, no state of
- * its own beyond the socket. Private to dataplane. */
+/* What is asked of the kernel over netlink: links, neighbours, routes, XDP features. Messages to structs and back, no
+ * state of its own beyond the socket. Private to dataplane. */
 #pragma once
 #include <libmnl/libmnl.h>
 #include <linux/types.h>
@@ -18,7 +18,7 @@ struct rtnl_link {
 struct rtnl_neigh {
 	uint32_t ifindex;
 	__be32 addr;
-	bool resolved; /* mac is one that frames can be sent to */
+	bool resolved;	/* mac is one that frames can be sent to */
 	bool permanent; /* set by an administrator: to be left alone */
 	uint8_t mac[6];
 };
@@ -47,4 +47,5 @@ int rtnl_resolve(struct mnl_socket *s, uint32_t ifindex, __be32 addr, bool manag
 #define RTNL_XDP_NDO_XMIT 4ULL /* enum netdev_xdp_act, linux/netdev.h, Linux 6.3 */
 /* Id of the generic netlink family "netdev" on a socket of NETLINK_GENERIC; -ENOENT before Linux 6.3. */
 int rtnl_netdev_family(struct mnl_socket *s);
-int rtnl_xdp_features(struct mnl_socket *s, int family, void (*cb)(void *ctx, uint32_t ifindex, uint64_t features), void *ctx);
+int rtnl_xdp_features(struct mnl_socket *s, int family, void (*cb)(void *ctx, uint32_t ifindex, uint64_t features),
+		      void *ctx);
