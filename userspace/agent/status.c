@@ -18,25 +18,27 @@ static void warn(cJSON *warnings, const char *format, ...)
 	(void)cJSON_AddItemToArray(warnings, cJSON_CreateString(text));
 }
 
+/* From what was attached, not from the kernel: naming a program by its id takes a privilege that the agent has given
+ * up. */
 static void add_interfaces(cJSON *status, cJSON *warnings, const struct pipeline *p)
 {
-	cJSON *list = inspect_interfaces(p->config->pin_dir);
+	cJSON *list = cJSON_AddArrayToObject(status, "interfaces");
 
-	if (!list)
-		list = cJSON_CreateArray();
-	(void)cJSON_AddItemToObject(status, "interfaces", list);
 	for (size_t i = 0; i < p->ports.n; i++) {
 		const struct port *port = &p->ports.list[i];
-		cJSON *entry;
+		bool xdp = port->kinds & ATTACH_XDP_NATIVE, tc = port->kinds & (ATTACH_TCX | ATTACH_CLSACT);
+		cJSON *entry = cJSON_CreateObject(), *programs;
 
-		if (port->ifindex)
-			continue;
-		entry = cJSON_CreateObject();
-		(void)cJSON_AddStringToObject(entry, "name", port->name);
-		(void)cJSON_AddStringToObject(entry, "attach", "waiting");
-		(void)cJSON_AddArrayToObject(entry, "programs");
 		(void)cJSON_AddItemToArray(list, entry);
-		warn(warnings, "interface %s is not attached, trying again each second", port->name);
+		(void)cJSON_AddStringToObject(entry, "name", port->name);
+		(void)cJSON_AddStringToObject(entry, "attach", !port->ifindex ? "waiting" : xdp ? "native" : "tc");
+		programs = cJSON_AddArrayToObject(entry, "programs");
+		if (xdp)
+			(void)cJSON_AddItemToArray(programs, cJSON_CreateString("steelyard_xdp"));
+		if (tc)
+			(void)cJSON_AddItemToArray(programs, cJSON_CreateString("steelyard_tc"));
+		if (!port->ifindex)
+			warn(warnings, "interface %s is not attached, trying again each second", port->name);
 	}
 }
 
