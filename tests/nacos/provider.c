@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* provider SERVER NAMESPACE SERVICE IP PORT WEIGHT: registers one ephemeral instance over gRPC and keeps the connection,
- * so that the server drops the instance when this process dies. Prints "registered" when the server has taken it. */
+/* provider SERVER NAMESPACE SERVICE IP PORT WEIGHT: registers one ephemeral instance over gRPC and keeps the
+ * connection, so that the server drops the instance when this process dies. Prints "registered" when the server has
+ * taken it. */
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -39,8 +40,8 @@ static void on_registered(void *user, const struct nacos_msg *m, const char *why
 static void on_ready(void *user)
 {
 	struct provider *p = user;
-	const struct nacos_call_handler handler = { on_registered, p };
-	_cleanup_(nacos_bytes_done) struct nacos_bytes request = { 0 };
+	const struct nacos_call_handler handler = {on_registered, p};
+	_cleanup_(nacos_bytes_done) struct nacos_bytes request = {0};
 	_cleanup_json_ cJSON *body = cJSON_CreateObject();
 	cJSON *instance;
 
@@ -83,9 +84,9 @@ static void on_ignored(void *user, const char *what)
 
 int main(int argc, char **argv)
 {
-	const struct timeval longest = { 600, 0 };
-	struct provider p = { .loop = event_base_new(), .argv = argv };
-	const struct nacos_grpc_handler handler = { on_ready, on_notify, on_reset, on_ignored, on_lost, &p };
+	const struct timeval longest = {600, 0};
+	struct provider p = {.loop = event_base_new(), .argv = argv};
+	const struct nacos_grpc_handler handler = {on_ready, on_notify, on_reset, on_ignored, on_lost, &p};
 	struct nacos_server server;
 	const char *why;
 

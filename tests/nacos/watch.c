@@ -77,10 +77,10 @@ static int servers_parse(char *list, struct nacos_server *ret)
 
 int main(int argc, char **argv)
 {
-	const struct registry_sink sink = { on_snapshot, on_state, NULL };
-	const struct timeval longest = { 600, 0 };
+	const struct registry_sink sink = {on_snapshot, on_state, NULL};
+	const struct timeval longest = {600, 0};
 	struct nacos_server servers[MAX_SERVERS];
-	struct nacos_options options = { .servers = servers, .client_version = "steelyard-test" };
+	struct nacos_options options = {.servers = servers, .client_version = "steelyard-test"};
 	struct event_base *loop = event_base_new();
 	struct event *term;
 	struct registry *r;

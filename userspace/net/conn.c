@@ -18,22 +18,22 @@
 #include "../base/cleanup.h"
 #include "../base/clock.h"
 
-#define READ_BYTES (256 << 10)
+#define READ_BYTES    (256 << 10)
 #define PORT_TEXT_LEN 8
 
 struct lookup {
 	struct event_base *loop;
 	struct evdns_base *dns;
 	struct evdns_getaddrinfo_request *request; /* NULL: answered */
-	struct conn *conn; /* NULL: nobody waits */
+	struct conn *conn;			   /* NULL: nobody waits */
 };
 
 struct conn {
 	struct event_base *loop;
-	struct event *begin; /* so that nothing is called back from inside conn_new() */
-	struct bufferevent *bev; /* NULL before an address is known */
-	struct lookup *lookup; /* NULL when none runs */
-	struct evutil_addrinfo *addresses; /* owned */
+	struct event *begin;		    /* so that nothing is called back from inside conn_new() */
+	struct bufferevent *bev;	    /* NULL before an address is known */
+	struct lookup *lookup;		    /* NULL when none runs */
+	struct evutil_addrinfo *addresses;  /* owned */
 	const struct evutil_addrinfo *next; /* to be tried */
 	char *host;
 	char port[PORT_TEXT_LEN];
@@ -119,7 +119,7 @@ static void on_lookup(int result, struct evutil_addrinfo *addresses, void *user)
 {
 	struct lookup *l = user;
 	struct conn *c = l->conn;
-	const struct timeval now = { 0 };
+	const struct timeval now = {0};
 
 	l->request = NULL;
 	/* without memory for a timer the lookup is leaked: freeing it here would pull it from under evdns */
@@ -141,10 +141,10 @@ static void on_lookup(int result, struct evutil_addrinfo *addresses, void *user)
 
 static void lookup_start(struct conn *c)
 {
-	const struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
-					       .ai_socktype = SOCK_STREAM,
-					       .ai_protocol = IPPROTO_TCP,
-					       .ai_flags = EVUTIL_AI_ADDRCONFIG };
+	const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC,
+					      .ai_socktype = SOCK_STREAM,
+					      .ai_protocol = IPPROTO_TCP,
+					      .ai_flags = EVUTIL_AI_ADDRCONFIG};
 	struct lookup *l = calloc(1, sizeof(*l));
 	struct evdns_getaddrinfo_request *request;
 
@@ -167,10 +167,10 @@ static void lookup_start(struct conn *c)
 static void on_begin(evutil_socket_t fd, short what, void *user)
 {
 	struct conn *c = user;
-	const struct evutil_addrinfo hints = { .ai_family = AF_UNSPEC,
-					       .ai_socktype = SOCK_STREAM,
-					       .ai_protocol = IPPROTO_TCP,
-					       .ai_flags = EVUTIL_AI_NUMERICHOST };
+	const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC,
+					      .ai_socktype = SOCK_STREAM,
+					      .ai_protocol = IPPROTO_TCP,
+					      .ai_flags = EVUTIL_AI_NUMERICHOST};
 
 	(void)fd;
 	(void)what;

@@ -4,7 +4,8 @@
  *     compressed flag (1 byte, 0 here) | length (4 bytes, big endian) | message
  *
  * and may be cut by DATA frames at any byte, so bytes of a call gather in an evbuffer (memory only, no socket) until a
- * whole message is there. The length is checked as soon as its five bytes are: nothing over the bound is ever gathered. */
+ * whole message is there. The length is checked as soon as its five bytes are: nothing over the bound is ever gathered.
+ */
 #include "grpc.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@
 
 #define PREFIX_BYTES 5
 /* Wide enough that the largest message never waits for a window update. */
-#define WINDOW_BYTES (32 << 20)
-#define WHY_BYTES 256
+#define WINDOW_BYTES   (32 << 20)
+#define WHY_BYTES      256
 #define STATUS_UNKNOWN (-4096) /* no errno */
 
 struct grpc_call {
@@ -27,10 +28,10 @@ struct grpc_call {
 	struct grpc_handler handler;
 	int32_t stream;
 	struct evbuffer *in, *out;
-	bool finished; /* no more writes from us */
-	bool cancelled; /* no more callbacks */
+	bool finished;	 /* no more writes from us */
+	bool cancelled;	 /* no more callbacks */
 	int http_status; /* 0: not seen */
-	int status; /* grpc-status, or -errno of what ended the call early, or STATUS_UNKNOWN */
+	int status;	 /* grpc-status, or -errno of what ended the call early, or STATUS_UNKNOWN */
 	char why[WHY_BYTES];
 };
 
@@ -94,7 +95,8 @@ static void call_deliver(struct grpc_call *call)
 	}
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data, size_t size, void *user)
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data, size_t size,
+		   void *user)
 {
 	struct grpc_call *call = nghttp2_session_get_stream_user_data(session, stream);
 
@@ -249,8 +251,8 @@ static ssize_t read_out(nghttp2_session *session, int32_t stream, uint8_t *buf, 
 static int session_new(struct grpc *g)
 {
 	const nghttp2_settings_entry settings[] = {
-		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
-		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES },
+		{NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
 	};
 	nghttp2_session_callbacks *callbacks;
 	int r;
@@ -332,19 +334,22 @@ bool grpc_is_going_away(const struct grpc *g)
 static nghttp2_nv header(const char *name, const char *value)
 {
 	/* nghttp2 copies both; the casts only drop const */
-	return (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE };
+	return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value), NGHTTP2_NV_FLAG_NONE};
 }
 
 struct grpc_call *grpc_open(struct grpc *g, const char *path, const struct grpc_handler *handler)
 {
 	_cleanup_(call_freep) struct grpc_call *call = calloc(1, sizeof(*call));
 	const nghttp2_nv headers[] = {
-		header(":method", "POST"),	header(":scheme", "http"),
-		header(":path", path),		header(":authority", g->authority),
-		header("te", "trailers"),	header("content-type", "application/grpc"),
+		header(":method", "POST"),
+		header(":scheme", "http"),
+		header(":path", path),
+		header(":authority", g->authority),
+		header("te", "trailers"),
+		header("content-type", "application/grpc"),
 		header("user-agent", "steelyard"),
 	};
-	nghttp2_data_provider provider = { .read_callback = read_out };
+	nghttp2_data_provider provider = {.read_callback = read_out};
 
 	errno = ENOMEM;
 	if (!call)
@@ -361,7 +366,8 @@ struct grpc_call *grpc_open(struct grpc *g, const char *path, const struct grpc_
 		return NULL;
 	}
 	provider.source.ptr = call;
-	call->stream = nghttp2_submit_request(g->session, NULL, headers, sizeof(headers) / sizeof(*headers), &provider, call);
+	call->stream =
+		nghttp2_submit_request(g->session, NULL, headers, sizeof(headers) / sizeof(*headers), &provider, call);
 	if (call->stream < 0) {
 		errno = call->stream == NGHTTP2_ERR_NOMEM ? ENOMEM : ECONNRESET;
 		return NULL;
@@ -372,8 +378,8 @@ struct grpc_call *grpc_open(struct grpc *g, const char *path, const struct grpc_
 
 int grpc_write(struct grpc_call *call, const uint8_t *message, size_t size)
 {
-	const uint8_t prefix[PREFIX_BYTES] = { 0, (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
-					       (uint8_t)size };
+	const uint8_t prefix[PREFIX_BYTES] = {0, (uint8_t)(size >> 24), (uint8_t)(size >> 16), (uint8_t)(size >> 8),
+					      (uint8_t)size};
 
 	if (size > call->grpc->max_message_bytes)
 		return -EMSGSIZE;

@@ -21,7 +21,8 @@ struct grpc_handler {
 	/* One whole message; the bytes are borrowed. */
 	void (*on_message)(void *ctx, const uint8_t *message, size_t size);
 	/* The call is over and its handle is gone. status is the peer's (0..16), or -errno when it sent none: -EMSGSIZE
-	 * for a message over the bound, -EPROTO for what is not gRPC, -ECONNRESET for a reset stream. why is a sentence. */
+	 * for a message over the bound, -EPROTO for what is not gRPC, -ECONNRESET for a reset stream. why is a
+	 * sentence. */
 	void (*on_end)(void *ctx, int status, const char *why);
 	void *ctx;
 };
@@ -33,7 +34,8 @@ void grpc_free(struct grpc *g);
 
 /* 0; -EPROTO when this is no HTTP/2 at all, -ENOMEM. Bytes may be due to be sent afterwards. */
 int grpc_receive(struct grpc *g, const uint8_t *data, size_t size);
-/* Next bytes to send, borrowed until the next call of any function here. Their number, 0 when none are due, or -EPROTO, -ENOMEM. */
+/* Next bytes to send, borrowed until the next call of any function here. Their number, 0 when none are due, or -EPROTO,
+ * -ENOMEM. */
 long grpc_send(struct grpc *g, const uint8_t **ret);
 /* The peer sent GOAWAY, or broke HTTP/2 and was sent one: open calls may still end well, new ones are refused. */
 bool grpc_is_going_away(const struct grpc *g);

@@ -23,10 +23,12 @@
 #include "../model/service_info.h"
 #include "file_set.h"
 
-#define TICK_NS NS_PER_S
+#define TICK_NS	       NS_PER_S
 #define MAX_FILE_BYTES (16U << 20)
-#define EVENTS_BYTES (64 << 10) /* read at a time: the loop has other work too */
-#define MASK (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
+#define EVENTS_BYTES   (64 << 10) /* read at a time: the loop has other work too */
+#define MASK                                                                                                           \
+	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF |        \
+	 IN_ONLYDIR)
 
 struct folder {
 	struct registry registry;
@@ -44,7 +46,7 @@ struct folder {
 
 static void arm(struct event *e, uint64_t ns)
 {
-	const struct timeval t = { (time_t)(ns / NS_PER_S), (suseconds_t)(ns % NS_PER_S / NS_PER_US) };
+	const struct timeval t = {(time_t)(ns / NS_PER_S), (suseconds_t)(ns % NS_PER_S / NS_PER_US)};
 
 	(void)event_add(e, &t);
 }
@@ -172,7 +174,7 @@ static void status(const struct registry *r, struct registry_status *ret)
 {
 	const struct folder *f = (const struct folder *)r;
 
-	*ret = (struct registry_status){ f->state, f->path, f->since_ns, file_set_n_subscribed(f->set), f->last_error };
+	*ret = (struct registry_status){f->state, f->path, f->since_ns, file_set_n_subscribed(f->set), f->last_error};
 }
 
 static void tell_state(struct folder *f, enum registry_state state, const char *error)
@@ -342,7 +344,7 @@ DEFINE_CLEANUP(struct registry *, registry_free)
 
 struct registry *file_new(struct event_base *loop, const char *name, const char *path, const struct registry_sink *sink)
 {
-	static const struct registry_ops ops = { start, subscribe, unsubscribe, status, folder_free };
+	static const struct registry_ops ops = {start, subscribe, unsubscribe, status, folder_free};
 	_cleanup_(registry_freep) struct registry *r = NULL;
 	struct folder *f = calloc(1, sizeof(*f));
 
@@ -350,7 +352,7 @@ struct registry *file_new(struct event_base *loop, const char *name, const char 
 	if (!f)
 		return NULL;
 	r = &f->registry;
-	*r = (struct registry){ &ops, loop, *sink, strdup(name) };
+	*r = (struct registry){&ops, loop, *sink, strdup(name)};
 	f->watch = -1;
 	f->state = REGISTRY_CONNECTING;
 	f->since_ns = clock_realtime_ns();

@@ -13,7 +13,7 @@
 struct service {
 	char *group, *name;
 	bool subscribed;
-	bool told; /* the owner has a list of it */
+	bool told;  /* the owner has a list of it */
 	bool stale; /* queued: the owner is to be told */
 	uint64_t received_ns;
 	TAILQ_HEAD(, file) files; /* that name it, in order of file name */
@@ -24,9 +24,9 @@ struct service {
 struct file {
 	char *file_name;
 	struct snapshot *snapshot; /* owned; NULL before it first parsed */
-	struct service *service; /* NULL with snapshot */
-	uint64_t gone_at_ns; /* 0: it is there */
-	unsigned scan; /* that saw it last */
+	struct service *service;   /* NULL with snapshot */
+	uint64_t gone_at_ns;	   /* 0: it is there */
+	unsigned scan;		   /* that saw it last */
 	TAILQ_ENTRY(file) all;
 	TAILQ_ENTRY(file) peer; /* in service->files */
 	TAILQ_ENTRY(file) gone; /* while gone_at_ns, in order of it */
@@ -62,7 +62,7 @@ DEFINE_CLEANUP(struct service *, service_free)
 
 static struct service *service_find(struct file_set *set, const char *group, const char *name)
 {
-	const struct service key = { .group = (char *)group, .name = (char *)name };
+	const struct service key = {.group = (char *)group, .name = (char *)name};
 	struct service **found = tfind(&key, &set->services_index, service_compare);
 
 	return found ? *found : NULL;
@@ -121,7 +121,7 @@ static int file_compare(const void *a, const void *b)
 
 static struct file *file_find(struct file_set *set, const char *file_name)
 {
-	const struct file key = { .file_name = (char *)file_name };
+	const struct file key = {.file_name = (char *)file_name};
 	struct file **found = tfind(&key, &set->files_index, file_compare);
 
 	return found ? *found : NULL;
@@ -178,10 +178,10 @@ static void file_attach(struct file_set *set, struct file *e, struct service *s)
 	}
 	e->service = s;
 	TAILQ_FOREACH(peer, &s->files, peer)
-		if (file_compare(e, peer) < 0) {
-			TAILQ_INSERT_BEFORE(peer, e, peer);
-			return;
-		}
+	if (file_compare(e, peer) < 0) {
+		TAILQ_INSERT_BEFORE(peer, e, peer);
+		return;
+	}
 	TAILQ_INSERT_TAIL(&s->files, e, peer);
 }
 
@@ -261,8 +261,8 @@ void file_set_scan_end(struct file_set *set, uint64_t now_ns)
 	struct file *e;
 
 	TAILQ_FOREACH(e, &set->files, all)
-		if (e->scan != set->scan)
-			file_is_missing(set, e, now_ns);
+	if (e->scan != set->scan)
+		file_is_missing(set, e, now_ns);
 }
 
 void file_set_forget_missing(struct file_set *set)

@@ -8,7 +8,8 @@
  * - What arrives last on the connection is the truth: an answer or a push replaces what waits for the owner, so that a
  *   burst is one snapshot. lastRefTime is the clock of whichever server spoke, and is not looked at.
  * - A refusal, a missing answer or one without a list leaves what the owner has as it is. It is asked again, alone.
- * - Each service is asked for again once a minute, at a moment of its own: pushes can be off or broken at the server. */
+ * - Each service is asked for again once a minute, at a moment of its own: pushes can be off or broken at the server.
+ */
 #include "nacos.h"
 
 #include <errno.h>
@@ -23,15 +24,15 @@
 #include "../base/log.h"
 #include "nacos_grpc.h"
 
-#define CONNECT_MIN_NS (100 * NS_PER_MS)
-#define CONNECT_MAX_NS (5 * NS_PER_S)
+#define CONNECT_MIN_NS	 (100 * NS_PER_MS)
+#define CONNECT_MAX_NS	 (5 * NS_PER_S)
 #define SUBSCRIBE_MIN_NS (500 * NS_PER_MS)
 #define SUBSCRIBE_MAX_NS (30 * NS_PER_S)
-#define QUERY_NS (60 * NS_PER_S)
-#define MAX_CALLS 64 /* open at a time: a server counts requests a second */
-#define LOG_NS (10 * NS_PER_S)
-#define SERVER_TEXT 300
-#define WHY_BYTES 320
+#define QUERY_NS	 (60 * NS_PER_S)
+#define MAX_CALLS	 64 /* open at a time: a server counts requests a second */
+#define LOG_NS		 (10 * NS_PER_S)
+#define SERVER_TEXT	 300
+#define WHY_BYTES	 320
 
 struct service {
 	TAILQ_ENTRY(service) all;
@@ -39,10 +40,10 @@ struct service {
 	TAILQ_ENTRY(service) fresh; /* while latest */
 	struct nacos *nacos;
 	char *group, *name;
-	bool subscribed; /* on this connection */
-	bool queued; /* for its turn among the calls */
+	bool subscribed;	 /* on this connection */
+	bool queued;		 /* for its turn among the calls */
 	struct nacos_call *call; /* open, or NULL */
-	struct event *due; /* its next turn */
+	struct event *due;	 /* its next turn */
 	struct backoff backoff;
 	struct snapshot *latest; /* owned; not told to the owner yet, or NULL */
 	uint64_t latest_ns;
@@ -57,8 +58,8 @@ struct nacos {
 	size_t server; /* index: in use, or next to be tried */
 	char *ns, *client_version, *log_area;
 	struct nacos_grpc *link; /* NULL between connections */
-	bool ready; /* link may be called on */
-	bool moving; /* told to go: server is where to, retry says when */
+	bool ready;		 /* link may be called on */
+	bool moving;		 /* told to go: server is where to, retry says when */
 	struct event *retry, *deliver;
 	struct backoff backoff;
 	void *index; /* tsearch tree of struct service, by group and name */
@@ -81,7 +82,7 @@ static uint32_t random_u32(void)
 
 static void arm(struct event *e, uint64_t ns)
 {
-	const struct timeval t = { (time_t)(ns / NS_PER_S), (suseconds_t)(ns % NS_PER_S / NS_PER_US) };
+	const struct timeval t = {(time_t)(ns / NS_PER_S), (suseconds_t)(ns % NS_PER_S / NS_PER_US)};
 
 	(void)event_add(e, &t);
 }
@@ -92,7 +93,7 @@ static void status(const struct registry *r, struct registry_status *ret)
 {
 	const struct nacos *n = (const struct nacos *)r;
 
-	*ret = (struct registry_status){ n->state, n->server_text, n->since_ns, n->n_services, n->last_error };
+	*ret = (struct registry_status){n->state, n->server_text, n->since_ns, n->n_services, n->last_error};
 }
 
 static void tell_state(struct nacos *n, enum registry_state state)
@@ -141,7 +142,7 @@ static int service_compare(const void *a, const void *b)
 
 static struct service *service_find(struct nacos *n, const char *group, const char *name)
 {
-	const struct service key = { .group = (char *)group, .name = (char *)name };
+	const struct service key = {.group = (char *)group, .name = (char *)name};
 	struct service **found = tfind(&key, &n->index, service_compare);
 
 	return found ? *found : NULL;
@@ -210,7 +211,8 @@ static void on_answer(void *user, const struct nacos_msg *m, const char *why, ui
 		/* only now is the connection known to be good: a server that forgets us at once is not hurried */
 		backoff_reset(&n->backoff);
 		backoff_reset(&s->backoff);
-		arm(s->due, s->subscribed ? QUERY_NS : QUERY_NS * (random_u32() >> 16) >> 16);
+		/* the first one comes in 30 to 60 s, and so they stay spread */
+		arm(s->due, s->subscribed ? QUERY_NS : QUERY_NS / 2 + (QUERY_NS / 2 * (random_u32() >> 16) >> 16));
 		s->subscribed = true;
 		keep(n, s, snapshot, received_ns);
 	}
@@ -220,10 +222,10 @@ static void on_answer(void *user, const struct nacos_msg *m, const char *why, ui
 static void service_ask(struct service *s)
 {
 	struct nacos *n = s->nacos;
-	const struct nacos_call_handler handler = { on_answer, s };
-	_cleanup_(nacos_bytes_done) struct nacos_bytes request = { 0 };
-	int r = s->subscribed ? nacos_msg_query(n->ns, s->group, s->name, &request) :
-				nacos_msg_subscribe(n->ns, s->group, s->name, true, &request);
+	const struct nacos_call_handler handler = {on_answer, s};
+	_cleanup_(nacos_bytes_done) struct nacos_bytes request = {0};
+	int r = s->subscribed ? nacos_msg_query(n->ns, s->group, s->name, &request)
+			      : nacos_msg_subscribe(n->ns, s->group, s->name, true, &request);
 
 	if (!r)
 		s->call = nacos_grpc_call(n->link, &request, &handler);
@@ -264,7 +266,7 @@ static void unlink_all(struct nacos *n)
 	n->ready = false;
 	n->n_calls = 0;
 	TAILQ_FOREACH(s, &n->all, all)
-		service_rest(s);
+	service_rest(s);
 }
 
 static void on_ready(void *user)
@@ -278,7 +280,7 @@ static void on_ready(void *user)
 		backoff_reset(&n->backoff);
 	log_info(n->log_area, "live: connected to %s", n->server_text);
 	TAILQ_FOREACH(s, &n->all, all)
-		service_enqueue(s);
+	service_enqueue(s);
 	pump(n);
 	tell_state(n, REGISTRY_LIVE);
 }
@@ -317,8 +319,8 @@ static void retry_later(struct nacos *n, const char *why)
 
 	arm(n->retry, delay_ns);
 	if (log_limit_passes(&n->lost_limit, clock_monotonic_ns(), LOG_NS, &held_back))
-		log_warning(n->log_area, "%s: %s; next is %s:%u in %.1f s (%llu more such)", n->server_text, why, next->host,
-			    next->port, (double)delay_ns / NS_PER_S, (unsigned long long)held_back);
+		log_warning(n->log_area, "%s: %s; next is %s:%u in %.1f s (%llu more such)", n->server_text, why,
+			    next->host, next->port, (double)delay_ns / NS_PER_S, (unsigned long long)held_back);
 }
 
 /* The named server if it is one of ours, else the next. The connection stays in use until the new one is tried. */
@@ -356,7 +358,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 {
 	struct nacos *n = user;
 	const struct nacos_server *server = &n->servers[n->server];
-	const struct nacos_grpc_handler handler = { on_ready, on_notify, on_reset, on_ignored, on_lost, n };
+	const struct nacos_grpc_handler handler = {on_ready, on_notify, on_reset, on_ignored, on_lost, n};
 	enum registry_state state = n->state == REGISTRY_LIVE ? REGISTRY_CONNECTING : n->state;
 
 	(void)fd;
@@ -397,7 +399,7 @@ static int subscribe(struct registry *r, const char *group, const char *name)
 	if (!s)
 		return -ENOMEM;
 	s->nacos = n;
-	s->backoff = (struct backoff){ SUBSCRIBE_MIN_NS, SUBSCRIBE_MAX_NS, 0 };
+	s->backoff = (struct backoff){SUBSCRIBE_MIN_NS, SUBSCRIBE_MAX_NS, 0};
 	s->group = strdup(group);
 	s->name = strdup(name);
 	s->due = event_new(r->loop, -1, 0, on_due, s);
@@ -439,8 +441,8 @@ static int unsubscribe(struct registry *r, const char *group, const char *name)
 {
 	struct nacos *n = (struct nacos *)r;
 	struct service *s = service_find(n, group, name);
-	const struct nacos_call_handler handler = { on_unsubscribed, n };
-	_cleanup_(nacos_bytes_done) struct nacos_bytes request = { 0 };
+	const struct nacos_call_handler handler = {on_unsubscribed, n};
+	_cleanup_(nacos_bytes_done) struct nacos_bytes request = {0};
 
 	if (!s)
 		return 0;
@@ -492,7 +494,7 @@ static int servers_copy(struct nacos *n, const struct nacos_options *options)
 struct registry *nacos_new(struct event_base *loop, const char *name, const struct nacos_options *options,
 			   const struct registry_sink *sink)
 {
-	static const struct registry_ops ops = { start, subscribe, unsubscribe, status, nacos_free };
+	static const struct registry_ops ops = {start, subscribe, unsubscribe, status, nacos_free};
 	_cleanup_(registry_freep) struct registry *r = NULL;
 	struct nacos *n;
 
@@ -505,11 +507,11 @@ struct registry *nacos_new(struct event_base *loop, const char *name, const stru
 	if (!n)
 		return NULL;
 	r = &n->registry;
-	*r = (struct registry){ &ops, loop, *sink, strdup(name) };
+	*r = (struct registry){&ops, loop, *sink, strdup(name)};
 	TAILQ_INIT(&n->all);
 	TAILQ_INIT(&n->queue);
 	TAILQ_INIT(&n->fresh);
-	n->backoff = (struct backoff){ CONNECT_MIN_NS, CONNECT_MAX_NS, 0 };
+	n->backoff = (struct backoff){CONNECT_MIN_NS, CONNECT_MAX_NS, 0};
 	n->state = REGISTRY_CONNECTING;
 	n->since_ns = clock_realtime_ns();
 	n->ns = strdup(options->ns && *options->ns ? options->ns : "public");
@@ -518,7 +520,8 @@ struct registry *nacos_new(struct event_base *loop, const char *name, const stru
 	n->deliver = event_new(loop, -1, 0, on_deliver, n);
 	if (asprintf(&n->log_area, "registry %s", name) < 0)
 		n->log_area = NULL;
-	if (!r->name || !n->ns || !n->client_version || !n->retry || !n->deliver || !n->log_area || servers_copy(n, options))
+	if (!r->name || !n->ns || !n->client_version || !n->retry || !n->deliver || !n->log_area ||
+	    servers_copy(n, options))
 		return NULL;
 	return TAKE_PTR(r);
 }

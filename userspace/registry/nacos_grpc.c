@@ -4,8 +4,8 @@
  *   connect ─▶ CHECKING ──ServerCheckResponse──▶ SETTING_UP ──SetupAck, or 100 ms──▶ READY ─▶ lost
  *              ServerCheckRequest   3 s          stream, ConnectionSetupRequest  5 s
  *
- * Loss is decided wherever it is seen, also inside grpc_receive(), where nothing may be freed: so it is only noted there,
- * and told to the owner from an event of its own. */
+ * Loss is decided wherever it is seen, also inside grpc_receive(), where nothing may be freed: so it is only noted
+ * there, and told to the owner from an event of its own. */
 #include "nacos_grpc.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@
 #include "nacos.h"
 
 /* Source of the times: com.alibaba.nacos.common.remote.client.grpc.DefaultGrpcClientConfig. */
-#define CHECK_MS 3000 /* connect and server check */
-#define ACK_MS 5000
+#define CHECK_MS  3000 /* connect and server check */
+#define ACK_MS	  5000
 #define SETTLE_MS 100 /* for a server that does not acknowledge the setup */
-#define CALL_MS 3000
-#define IDLE_MS 5000
+#define CALL_MS	  3000
+#define IDLE_MS	  5000
 #define WHY_BYTES 256
 
 enum step { CHECKING, SETTING_UP, READY, LOST };
@@ -35,7 +35,7 @@ struct nacos_call {
 	struct event *limit;
 	struct nacos_call_handler handler;
 	struct nacos_msg answer; /* type_name NULL: none yet */
-	char why[WHY_BYTES]; /* why there is none */
+	char why[WHY_BYTES];	 /* why there is none */
 };
 
 struct nacos_grpc {
@@ -46,18 +46,18 @@ struct nacos_grpc {
 	struct grpc *grpc;
 	struct grpc_call *stream; /* NULL before it is open and after it ended */
 	LIST_HEAD(, nacos_call) calls;
-	struct event *limit; /* of the step */
+	struct event *limit;  /* of the step */
 	struct event *settle; /* from setup to ready, where no acknowledgement comes */
 	struct event *idle;
 	struct event *lost;
 	uint64_t received_ns; /* of the bytes being looked at */
-	bool pumping; /* inside grpc_receive() or grpc_send() */
+	bool pumping;	      /* inside grpc_receive() or grpc_send() */
 	char why[WHY_BYTES];
 };
 
 static void arm(struct event *e, unsigned ms)
 {
-	const struct timeval t = { ms / 1000, ms % 1000 * 1000 };
+	const struct timeval t = {ms / 1000, ms % 1000 * 1000};
 
 	(void)event_add(e, &t);
 }
@@ -167,7 +167,7 @@ struct nacos_call *nacos_grpc_call(struct nacos_grpc *n, const struct nacos_byte
 				   const struct nacos_call_handler *handler)
 {
 	_cleanup_(call_freep) struct nacos_call *c = calloc(1, sizeof(*c));
-	const struct grpc_handler grpc_handler = { on_call_message, on_call_end, c };
+	const struct grpc_handler grpc_handler = {on_call_message, on_call_end, c};
 
 	errno = ENOMEM;
 	if (!c)
@@ -216,7 +216,7 @@ static int stream_write(struct nacos_grpc *n, struct nacos_bytes *message)
 /* 0 when the answer is queued. */
 static int answer(struct nacos_grpc *n, const struct nacos_msg *m)
 {
-	struct nacos_bytes message = { 0 };
+	struct nacos_bytes message = {0};
 	int r = nacos_msg_answer(m, &message);
 
 	return r ?: stream_write(n, &message);
@@ -233,7 +233,7 @@ static void become_ready(struct nacos_grpc *n)
 
 static void on_push(void *user, const uint8_t *data, size_t size)
 {
-	_cleanup_(nacos_msg_done) struct nacos_msg m = { 0 };
+	_cleanup_(nacos_msg_done) struct nacos_msg m = {0};
 	struct nacos_grpc *n = user;
 	const char *why = "";
 
@@ -278,8 +278,8 @@ static void on_stream_end(void *user, int status, const char *why)
 
 static void setup(struct nacos_grpc *n, bool negotiates)
 {
-	const struct grpc_handler handler = { on_push, on_stream_end, n };
-	struct nacos_bytes message = { 0 };
+	const struct grpc_handler handler = {on_push, on_stream_end, n};
+	struct nacos_bytes message = {0};
 
 	n->step = SETTING_UP;
 	n->stream = grpc_open(n->grpc, NACOS_PATH_STREAM, &handler);
@@ -317,8 +317,8 @@ static void on_health(void *user, const struct nacos_msg *m, const char *why, ui
 static void call_own(struct nacos_grpc *n, int (*build)(struct nacos_bytes *ret),
 		     void (*on_answer)(void *ctx, const struct nacos_msg *m, const char *why, uint64_t received_ns))
 {
-	const struct nacos_call_handler handler = { on_answer, n };
-	_cleanup_(nacos_bytes_done) struct nacos_bytes request = { 0 };
+	const struct nacos_call_handler handler = {on_answer, n};
+	_cleanup_(nacos_bytes_done) struct nacos_bytes request = {0};
 
 	if (build(&request) || !nacos_grpc_call(n, &request, &handler))
 		lose(n, "call", strerror(errno));
@@ -413,7 +413,7 @@ struct nacos_grpc *nacos_grpc_new(struct event_base *loop, const struct nacos_se
 				  const char *client_version, const struct nacos_grpc_handler *handler)
 {
 	_cleanup_(nacos_grpc_freep) struct nacos_grpc *n = calloc(1, sizeof(*n));
-	const struct conn_handler conn_handler = { on_connected, on_bytes, on_closed, n };
+	const struct conn_handler conn_handler = {on_connected, on_bytes, on_closed, n};
 	_cleanup_free_ char *authority = NULL;
 	bool v6 = strchr(server->host, ':');
 

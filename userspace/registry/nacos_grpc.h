@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One connection to one Nacos server, from connect to loss: check, setup, calls, pushes, health. It never reconnects: the
- * owner makes a new one. The server knows a client by its TCP connection, so calls and the push stream share one. */
+/* One connection to one Nacos server, from connect to loss: check, setup, calls, pushes, health. It never reconnects:
+ * the owner makes a new one. The server knows a client by its TCP connection, so calls and the push stream share one.
+ */
 #pragma once
 #include <stdint.h>
 #include "nacos_msg.h"

@@ -11,15 +11,15 @@ static const struct {
 	const char *name;
 	enum nacos_msg_type type;
 } types[] = {
-	{ "ServerCheckResponse", NACOS_MSG_SERVER_CHECK_RESPONSE },
-	{ "SubscribeServiceResponse", NACOS_MSG_SUBSCRIBE_RESPONSE },
-	{ "QueryServiceResponse", NACOS_MSG_QUERY_RESPONSE },
-	{ "HealthCheckResponse", NACOS_MSG_HEALTH_RESPONSE },
-	{ "ErrorResponse", NACOS_MSG_ERROR_RESPONSE },
-	{ "NotifySubscriberRequest", NACOS_MSG_NOTIFY },
-	{ "ClientDetectionRequest", NACOS_MSG_DETECTION },
-	{ "ConnectResetRequest", NACOS_MSG_RESET },
-	{ "SetupAckRequest", NACOS_MSG_SETUP_ACK },
+	{"ServerCheckResponse", NACOS_MSG_SERVER_CHECK_RESPONSE},
+	{"SubscribeServiceResponse", NACOS_MSG_SUBSCRIBE_RESPONSE},
+	{"QueryServiceResponse", NACOS_MSG_QUERY_RESPONSE},
+	{"HealthCheckResponse", NACOS_MSG_HEALTH_RESPONSE},
+	{"ErrorResponse", NACOS_MSG_ERROR_RESPONSE},
+	{"NotifySubscriberRequest", NACOS_MSG_NOTIFY},
+	{"ClientDetectionRequest", NACOS_MSG_DETECTION},
+	{"ConnectResetRequest", NACOS_MSG_RESET},
+	{"SetupAckRequest", NACOS_MSG_SETUP_ACK},
 };
 
 static enum nacos_msg_type type_find(const char *name)
@@ -61,7 +61,7 @@ int nacos_msg_parse(const uint8_t *data, size_t size, struct nacos_msg *ret, con
 		*ret_why = "out of memory";
 		return -ENOMEM;
 	}
-	*ret = (struct nacos_msg){ .type = type_find(type_name), .type_name = type_name, .body = TAKE_PTR(body) };
+	*ret = (struct nacos_msg){.type = type_find(type_name), .type_name = type_name, .body = TAKE_PTR(body)};
 	return 0;
 }
 
@@ -69,7 +69,7 @@ void nacos_msg_done(struct nacos_msg *m)
 {
 	free(m->type_name);
 	cJSON_Delete(m->body);
-	*m = (struct nacos_msg){ 0 };
+	*m = (struct nacos_msg){0};
 }
 
 static const char *text(const struct nacos_msg *m, const char *key)
@@ -134,7 +134,7 @@ int nacos_msg_snapshot(const struct nacos_msg *m, struct snapshot **ret, const c
 void nacos_bytes_done(struct nacos_bytes *b)
 {
 	free(b->data);
-	*b = (struct nacos_bytes){ 0 };
+	*b = (struct nacos_bytes){0};
 }
 
 int nacos_msg_pack(const char *type, const cJSON *body, struct nacos_bytes *ret)
@@ -158,7 +158,7 @@ int nacos_msg_pack(const char *type, const cJSON *body, struct nacos_bytes *ret)
 	if (!data)
 		return -ENOMEM;
 	nacos__payload__pack(&payload, data);
-	*ret = (struct nacos_bytes){ data, size };
+	*ret = (struct nacos_bytes){data, size};
 	return 0;
 }
 

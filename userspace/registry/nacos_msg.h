@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Nacos's gRPC messages: a Payload (protobuf) that wraps a JSON body whose shape the Java class name in it tells.
- * Pure: bytes in, bytes out. Source of names and codes: alibaba/nacos, com.alibaba.nacos.api.remote and api.naming.remote. */
+ * Pure: bytes in, bytes out. Source of names and codes: alibaba/nacos, com.alibaba.nacos.api.remote and
+ * api.naming.remote. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,11 +10,12 @@
 #include "../model/instance.h"
 
 #define NACOS_PATH_REQUEST "/Request/request"
-#define NACOS_PATH_STREAM "/BiRequestStream/requestBiStream"
+#define NACOS_PATH_STREAM  "/BiRequestStream/requestBiStream"
 
-#define NACOS_RESULT_OK 200 /* ResponseCode.SUCCESS */
+#define NACOS_RESULT_OK	     200 /* ResponseCode.SUCCESS */
 #define NACOS_ERROR_STARTING 300 /* NacosException.INVALID_SERVER_STATUS */
-#define NACOS_ERROR_UNREGISTERED 301 /* NacosException.UN_REGISTER: the server does not know this connection (any more) */
+#define NACOS_ERROR_UNREGISTERED                                                                                       \
+	301 /* NacosException.UN_REGISTER: the server does not know this connection (any more) */
 
 /* The messages that mean something to us; everything else is NACOS_MSG_OTHER. */
 enum nacos_msg_type {
@@ -23,16 +25,16 @@ enum nacos_msg_type {
 	NACOS_MSG_QUERY_RESPONSE,
 	NACOS_MSG_HEALTH_RESPONSE,
 	NACOS_MSG_ERROR_RESPONSE,
-	NACOS_MSG_NOTIFY, /* NotifySubscriberRequest: a service's new list */
+	NACOS_MSG_NOTIFY,    /* NotifySubscriberRequest: a service's new list */
 	NACOS_MSG_DETECTION, /* ClientDetectionRequest: are you there? */
-	NACOS_MSG_RESET, /* ConnectResetRequest: go away, perhaps to the server named */
+	NACOS_MSG_RESET,     /* ConnectResetRequest: go away, perhaps to the server named */
 	NACOS_MSG_SETUP_ACK, /* SetupAckRequest: never to be answered, the server ends the stream on it */
 };
 
 struct nacos_msg {
 	enum nacos_msg_type type;
 	char *type_name; /* as sent; owned */
-	cJSON *body; /* an object; owned */
+	cJSON *body;	 /* an object; owned */
 };
 
 /* 0; -EBADMSG with *ret_why a sentence when it is not a Payload with a JSON object in it. */
@@ -43,8 +45,8 @@ void nacos_msg_done(struct nacos_msg *m);
 const char *nacos_msg_request_id(const struct nacos_msg *m);
 const char *nacos_msg_reset_host(const struct nacos_msg *m);
 uint16_t nacos_msg_reset_port(const struct nacos_msg *m); /* 0 when not said */
-/* Of responses: 0 when it says success, else its errorCode (or resultCode when it has none), always above 0, with *ret_why
- * the server's words, borrowed. */
+/* Of responses: 0 when it says success, else its errorCode (or resultCode when it has none), always above 0, with
+ * *ret_why the server's words, borrowed. */
 int nacos_msg_error(const struct nacos_msg *m, const char **ret_why);
 bool nacos_msg_negotiates(const struct nacos_msg *m); /* of a server check: a SetupAck will come */
 /* Of a notify, subscribe or query: its serviceInfo. 0 and owned, or as service_info_parse(). */

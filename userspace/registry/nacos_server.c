@@ -7,8 +7,8 @@
 #include "nacos.h"
 
 #define DEFAULT_PORT 8848
-#define GRPC_OFFSET 1000 /* com.alibaba.nacos.common.remote.client.grpc.GrpcSdkClient, rpcPortOffset */
-#define MAX_HOST 253
+#define GRPC_OFFSET  1000 /* com.alibaba.nacos.common.remote.client.grpc.GrpcSdkClient, rpcPortOffset */
+#define MAX_HOST     253
 
 /* Digits up to the end, 1..65535. 0: not that. */
 static unsigned port_parse(const char *text)
@@ -107,12 +107,12 @@ int nacos_server_parse(const char *text, struct nacos_server *ret, const char **
 	owned = strdup(host);
 	if (!owned)
 		return -ENOMEM;
-	*ret = (struct nacos_server){ TAKE_PTR(owned), (uint16_t)port, (uint16_t)grpc_port };
+	*ret = (struct nacos_server){TAKE_PTR(owned), (uint16_t)port, (uint16_t)grpc_port};
 	return 0;
 }
 
 void nacos_server_done(struct nacos_server *s)
 {
 	free(s->host);
-	*s = (struct nacos_server){ 0 };
+	*s = (struct nacos_server){0};
 }

@@ -14,14 +14,15 @@ const char *registry_state_name(enum registry_state s); /* "connecting", "live",
 
 struct registry_status {
 	enum registry_state state;
-	const char *server; /* "host:port" in use, the folder, or ""; borrowed until the next event */
-	uint64_t since_ns; /* CLOCK_REALTIME */
-	unsigned n_services; /* subscribed */
+	const char *server;	/* "host:port" in use, the folder, or ""; borrowed until the next event */
+	uint64_t since_ns;	/* CLOCK_REALTIME */
+	unsigned n_services;	/* subscribed */
 	const char *last_error; /* "" or one sentence; borrowed */
 };
 
-/* What the owner is told. The snapshot is given away: the callee frees it. received_ns is CLOCK_MONOTONIC at the moment the
- * bytes were read. A service known to be empty comes as a snapshot without instances; an error never comes as one. */
+/* What the owner is told. The snapshot is given away: the callee frees it. received_ns is CLOCK_MONOTONIC at the moment
+ * the bytes were read. A service known to be empty comes as a snapshot without instances; an error never comes as one.
+ */
 struct registry_sink {
 	void (*on_snapshot)(void *ctx, struct snapshot *s, uint64_t received_ns);
 	void (*on_state)(void *ctx, const struct registry_status *status);

@@ -11,9 +11,9 @@ DEFINE_CLEANUP(struct snapshot *, snapshot_free)
 /* The recorded message, over the wire form and back. */
 static struct nacos_msg recorded(const char *name)
 {
-	_cleanup_(nacos_bytes_done) struct nacos_bytes wire = { 0 };
+	_cleanup_(nacos_bytes_done) struct nacos_bytes wire = {0};
 	_cleanup_json_ cJSON *file = NULL;
-	struct nacos_msg m = { 0 };
+	struct nacos_msg m = {0};
 	const char *why = "";
 	char path[512], text[16384];
 	FILE *f;
@@ -24,8 +24,7 @@ static struct nacos_msg recorded(const char *name)
 	file = json_parse(text, fread(text, 1, sizeof(text), f));
 	fclose(f);
 	assert_non_null(file);
-	assert_int_equal(
-		nacos_msg_pack(json_string(file, "type"), cJSON_GetObjectItem(file, "body"), &wire), 0);
+	assert_int_equal(nacos_msg_pack(json_string(file, "type"), cJSON_GetObjectItem(file, "body"), &wire), 0);
 	assert_int_equal(nacos_msg_parse(wire.data, wire.size, &m, &why), 0);
 	return m;
 }
@@ -36,18 +35,18 @@ static void kinds(void **state)
 		const char *name;
 		enum nacos_msg_type type;
 	} rows[] = {
-		{ "2.5.0-server-check", NACOS_MSG_SERVER_CHECK_RESPONSE },
-		{ "2.5.0-setup-ack", NACOS_MSG_SETUP_ACK },
-		{ "3.1.0-setup-ack", NACOS_MSG_SETUP_ACK },
-		{ "2.5.0-subscribed", NACOS_MSG_SUBSCRIBE_RESPONSE },
-		{ "2.5.0-notify", NACOS_MSG_NOTIFY },
-		{ "3.1.0-notify", NACOS_MSG_NOTIFY },
-		{ "rnacos-0.8.8-notify", NACOS_MSG_NOTIFY },
-		{ "2.5.0-query", NACOS_MSG_QUERY_RESPONSE },
-		{ "2.5.0-detection", NACOS_MSG_DETECTION },
-		{ "2.5.0-reset", NACOS_MSG_RESET },
-		{ "2.5.0-unregistered", NACOS_MSG_ERROR_RESPONSE },
-		{ "2.5.0-health", NACOS_MSG_HEALTH_RESPONSE },
+		{"2.5.0-server-check", NACOS_MSG_SERVER_CHECK_RESPONSE},
+		{"2.5.0-setup-ack", NACOS_MSG_SETUP_ACK},
+		{"3.1.0-setup-ack", NACOS_MSG_SETUP_ACK},
+		{"2.5.0-subscribed", NACOS_MSG_SUBSCRIBE_RESPONSE},
+		{"2.5.0-notify", NACOS_MSG_NOTIFY},
+		{"3.1.0-notify", NACOS_MSG_NOTIFY},
+		{"rnacos-0.8.8-notify", NACOS_MSG_NOTIFY},
+		{"2.5.0-query", NACOS_MSG_QUERY_RESPONSE},
+		{"2.5.0-detection", NACOS_MSG_DETECTION},
+		{"2.5.0-reset", NACOS_MSG_RESET},
+		{"2.5.0-unregistered", NACOS_MSG_ERROR_RESPONSE},
+		{"2.5.0-health", NACOS_MSG_HEALTH_RESPONSE},
 	};
 
 	(void)state;
@@ -67,8 +66,8 @@ static void lists(void **state)
 		size_t n;
 		double weight;
 	} rows[] = {
-		{ "2.5.0-subscribed", 1, 2.5 }, { "2.5.0-notify", 1, 2.5 },	   { "2.5.0-notify-empty", 0, 0 },
-		{ "3.1.0-notify", 1, 2.5 },	{ "rnacos-0.8.8-notify", 1, 1.0 },
+		{"2.5.0-subscribed", 1, 2.5}, {"2.5.0-notify", 1, 2.5},	       {"2.5.0-notify-empty", 0, 0},
+		{"3.1.0-notify", 1, 2.5},     {"rnacos-0.8.8-notify", 1, 1.0},
 	};
 
 	(void)state;
@@ -92,9 +91,9 @@ static void refusals(void **state)
 		const char *name;
 		int error;
 	} rows[] = {
-		{ "2.5.0-subscribed", 0 },	{ "2.5.0-health", 0 },	    { "2.5.0-unregistered", 301 },
-		{ "2.5.0-no-handler", 302 },	{ "2.5.0-forbidden", 403 }, { "3.1.0-forbidden", 403 },
-		{ "rnacos-0.8.8-server-check", 0 },
+		{"2.5.0-subscribed", 0},	  {"2.5.0-health", 0},	    {"2.5.0-unregistered", 301},
+		{"2.5.0-no-handler", 302},	  {"2.5.0-forbidden", 403}, {"3.1.0-forbidden", 403},
+		{"rnacos-0.8.8-server-check", 0},
 	};
 
 	(void)state;
@@ -119,19 +118,19 @@ static void odd_refusals(void **state)
 		const char *body;
 		int error;
 	} rows[] = {
-		{ "{}", EBADMSG },
-		{ "{\"resultCode\":\"200\"}", EBADMSG },
-		{ "{\"resultCode\":null}", EBADMSG },
-		{ "{\"resultCode\":500}", 500 },
-		{ "{\"resultCode\":500,\"errorCode\":0}", 500 },
-		{ "{\"resultCode\":-1,\"errorCode\":-401}", EBADMSG },
-		{ "{\"resultCode\":1e300,\"errorCode\":1e300}", EBADMSG },
-		{ "{\"resultCode\":200.0}", 0 },
+		{"{}", EBADMSG},
+		{"{\"resultCode\":\"200\"}", EBADMSG},
+		{"{\"resultCode\":null}", EBADMSG},
+		{"{\"resultCode\":500}", 500},
+		{"{\"resultCode\":500,\"errorCode\":0}", 500},
+		{"{\"resultCode\":-1,\"errorCode\":-401}", EBADMSG},
+		{"{\"resultCode\":1e300,\"errorCode\":1e300}", EBADMSG},
+		{"{\"resultCode\":200.0}", 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		_cleanup_(nacos_msg_done) struct nacos_msg m = { .body = json_parse(rows[i].body, strlen(rows[i].body)) };
+		_cleanup_(nacos_msg_done) struct nacos_msg m = {.body = json_parse(rows[i].body, strlen(rows[i].body))};
 		const char *why = "";
 
 		print_message("%s\n", rows[i].body);
@@ -154,15 +153,15 @@ static void answers(void **state)
 	static const struct {
 		const char *name, *type, *id;
 	} rows[] = {
-		{ "2.5.0-notify", "NotifySubscriberResponse", "1" },
-		{ "2.5.0-detection", "ClientDetectionResponse", "18" },
-		{ "2.5.0-reset", "ConnectResetResponse", "20" },
+		{"2.5.0-notify", "NotifySubscriberResponse", "1"},
+		{"2.5.0-detection", "ClientDetectionResponse", "18"},
+		{"2.5.0-reset", "ConnectResetResponse", "20"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		_cleanup_(nacos_msg_done) struct nacos_msg m = recorded(rows[i].name), answer = { 0 };
-		_cleanup_(nacos_bytes_done) struct nacos_bytes wire = { 0 };
+		_cleanup_(nacos_msg_done) struct nacos_msg m = recorded(rows[i].name), answer = {0};
+		_cleanup_(nacos_bytes_done) struct nacos_bytes wire = {0};
 		const char *why = "";
 
 		assert_int_equal(nacos_msg_answer(&m, &wire), 0);
@@ -176,8 +175,8 @@ static void answers(void **state)
 static void no_answers(void **state)
 {
 	_cleanup_(nacos_msg_done) struct nacos_msg ack = recorded("2.5.0-setup-ack");
-	struct nacos_msg other = { .type = NACOS_MSG_OTHER };
-	struct nacos_bytes wire = { 0 };
+	struct nacos_msg other = {.type = NACOS_MSG_OTHER};
+	struct nacos_bytes wire = {0};
 
 	(void)state;
 	assert_int_equal(nacos_msg_answer(&ack, &wire), -EINVAL);
@@ -191,18 +190,18 @@ static void reset_targets(void **state)
 		const char *body, *host;
 		uint16_t port;
 	} rows[] = {
-		{ "{}", "", 0 },
-		{ "{\"serverIp\":null,\"serverPort\":null}", "", 0 },
-		{ "{\"serverIp\":\"10.0.0.6\",\"serverPort\":\"8848\"}", "10.0.0.6", 8848 },
-		{ "{\"serverIp\":\"10.0.0.6\",\"serverPort\":8848}", "10.0.0.6", 8848 },
-		{ "{\"serverIp\":\"10.0.0.6\",\"serverPort\":\"88x\"}", "10.0.0.6", 0 },
-		{ "{\"serverIp\":\"10.0.0.6\",\"serverPort\":99999}", "10.0.0.6", 0 },
-		{ "{\"serverIp\":7,\"serverPort\":true}", "", 0 },
+		{"{}", "", 0},
+		{"{\"serverIp\":null,\"serverPort\":null}", "", 0},
+		{"{\"serverIp\":\"10.0.0.6\",\"serverPort\":\"8848\"}", "10.0.0.6", 8848},
+		{"{\"serverIp\":\"10.0.0.6\",\"serverPort\":8848}", "10.0.0.6", 8848},
+		{"{\"serverIp\":\"10.0.0.6\",\"serverPort\":\"88x\"}", "10.0.0.6", 0},
+		{"{\"serverIp\":\"10.0.0.6\",\"serverPort\":99999}", "10.0.0.6", 0},
+		{"{\"serverIp\":7,\"serverPort\":true}", "", 0},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		_cleanup_(nacos_msg_done) struct nacos_msg m = { .body = json_parse(rows[i].body, strlen(rows[i].body)) };
+		_cleanup_(nacos_msg_done) struct nacos_msg m = {.body = json_parse(rows[i].body, strlen(rows[i].body))};
 
 		assert_string_equal(nacos_msg_reset_host(&m), rows[i].host);
 		assert_int_equal(nacos_msg_reset_port(&m), rows[i].port);
@@ -217,7 +216,7 @@ static const uint8_t by_hand[] = "\x12\x1d\x1a\x0fSetupAckRequest\x3a\x06\x0a\x0
 
 static void wire_form(void **state)
 {
-	struct nacos_msg m = { 0 };
+	struct nacos_msg m = {0};
 	const char *why = "";
 	double a = 0;
 
@@ -230,7 +229,7 @@ static void wire_form(void **state)
 
 static void broken_wire(void **state)
 {
-	struct nacos_msg m = { 0 };
+	struct nacos_msg m = {0};
 	const char *why = NULL;
 
 	(void)state;
@@ -253,7 +252,7 @@ static void deep_body(void **state)
 	Nacos__Payload payload = NACOS__PAYLOAD__INIT;
 	_cleanup_free_ char *json = malloc(2 * DEPTH + 6);
 	_cleanup_free_ uint8_t *wire = NULL;
-	struct nacos_msg m = { 0 };
+	struct nacos_msg m = {0};
 	const char *why = NULL;
 	size_t size;
 
@@ -275,8 +274,8 @@ static void deep_body(void **state)
 
 static cJSON *request(int (*build)(struct nacos_bytes *), const char *type)
 {
-	_cleanup_(nacos_bytes_done) struct nacos_bytes wire = { 0 };
-	struct nacos_msg m = { 0 };
+	_cleanup_(nacos_bytes_done) struct nacos_bytes wire = {0};
+	struct nacos_msg m = {0};
 	const char *why = "";
 	cJSON *body;
 
