@@ -11,6 +11,7 @@
 
 #define N_PICKS 1000000U
 #define N_SWITCHES 1000000U
+#define N_CONTESTED_PICKS 5000000U
 #define SERVICE 1
 #define OTHER_SERVICE 2
 #define N_REGIONS 2 /* a region is written again as soon as it has left use */
@@ -178,7 +179,8 @@ static struct image image_make(uint32_t first, uint32_t n)
 }
 
 static struct image even, odd, other;
-static atomic_bool switching;
+static atomic_bool enough;
+static atomic_uint switches;
 
 #define REGION_BYTES 4096U
 
@@ -195,18 +197,18 @@ static void switch_to(uint32_t service, const struct image *m, uint32_t version)
  * region that just left use. */
 static void *switch_tables(void *arg)
 {
-	uint32_t n = *(const uint32_t *)arg;
-
-	for (uint32_t version = 0; version < n; version++) {
+	(void)arg;
+	for (uint32_t version = 0; !enough; version++) {
 		if (version % 5 == 0)
 			switch_to(OTHER_SERVICE, &other, version);
 		switch_to(SERVICE, version & 1 ? &odd : &even, version);
+		switches = version;
 	}
-	switching = false;
 	return NULL;
 }
 
-static void run_while_switching(const struct bpf_program *p, uint32_t n)
+/* At least N_CONTESTED_PICKS picks and N_SWITCHES switches beside them. */
+static void run_while_switching(const struct bpf_program *p)
 {
 	pthread_t thread;
 
@@ -217,10 +219,12 @@ static void run_while_switching(const struct bpf_program *p, uint32_t n)
 	add_backends(OTHER_SERVICE, 1001, 120);
 	skel->bss->pick_half = 40;
 	skel->bss->pick_top = 140;
-	switching = true;
-	assert_int_equal(pthread_create(&thread, NULL, switch_tables, &n), 0);
-	while (switching)
-		run_picks(p, 200000); /* each call waits for RCU, so not in small portions */
+	enough = false;
+	switches = 0;
+	assert_int_equal(pthread_create(&thread, NULL, switch_tables, NULL), 0);
+	for (uint32_t n = 0; n < N_CONTESTED_PICKS || switches < N_SWITCHES; n += N_PICKS)
+		run_picks(p, N_PICKS); /* each call waits for RCU, so not in small portions */
+	enough = true;
 	pthread_join(thread, NULL);
 	free(even.bytes);
 	free(odd.bytes);
@@ -230,10 +234,10 @@ static void run_while_switching(const struct bpf_program *p, uint32_t n)
 static void no_pick_is_outside_while_switched(void **state)
 {
 	(void)state;
-	run_while_switching(skel->progs.pick_check, N_SWITCHES);
+	run_while_switching(skel->progs.pick_check);
 	assert_int_equal(skel->bss->pick_outside, 0);
 	assert_true(skel->bss->pick_settled > 100000);
-	print_message("%u switches, %llu picks with the same table before and after, %llu found none\n", N_SWITCHES,
+	print_message("%u switches, %llu picks with the same table before and after, %llu found none\n", switches,
 		      (unsigned long long)skel->bss->pick_settled, (unsigned long long)skel->bss->pick_none);
 	/* none at all is possible here alone: the agent lets a region rest for a millisecond, this test for none */
 }
@@ -241,7 +245,7 @@ static void no_pick_is_outside_while_switched(void **state)
 static void a_careless_reader_is_caught(void **state)
 {
 	(void)state;
-	run_while_switching(skel->progs.pick_careless, N_SWITCHES);
+	run_while_switching(skel->progs.pick_careless);
 	print_message("%llu torn reads\n", (unsigned long long)skel->bss->pick_torn);
 	assert_true(skel->bss->pick_torn > 0);
 }
