@@ -54,9 +54,11 @@ static void on_snapshot(void *ctx, struct snapshot *snapshot, uint64_t received_
 /* The source tells people itself; whoever asks gets registry_status. */
 static void on_state(void *ctx, const struct registry_status *status)
 {
-	const struct source *source = ctx;
+	struct source *source = ctx;
 
-	log_debug(AREA, "registry %s is %s", source->name, registry_state_name(status->state));
+	if (status->state != source->told)
+		log_debug(AREA, "registry %s is %s", source->name, registry_state_name(status->state));
+	source->told = status->state;
 }
 
 static bool same_text(const char *a, const char *b)
