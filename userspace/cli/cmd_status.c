@@ -79,7 +79,7 @@ static void print_agent(const struct cli *c, const cJSON *status)
 		print_text(&c->print, PRINT_BAD, "down");
 		print_text(&c->print, PRINT_PLAIN, ": nobody answers at %s; %s\n", c->control,
 			   json_bool(status, "loaded", true) ? "the programs go on with what is pinned"
-							     : "nothing is loaded");
+							     : "nothing is loaded: start steelyardd");
 		return;
 	}
 	(void)field_number(status, "uptime_s", &seconds);
@@ -201,6 +201,8 @@ static void print_warnings(const struct cli *c, const cJSON *warnings)
 int cmd_status_print(const struct cli *c, const cJSON *status)
 {
 	print_agent(c, status);
+	if (!json_bool(status, "loaded", true))
+		return CLI_DONE;
 	print_flows(c, cJSON_GetObjectItemCaseSensitive(status, "flows"));
 	(void)fputc('\n', c->print.out);
 	if (print_interfaces(c, cJSON_GetObjectItemCaseSensitive(status, "interfaces")) ||

@@ -2,6 +2,7 @@
 #include "print.h"
 #include <errno.h>
 #include <langinfo.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -108,19 +109,16 @@ unsigned print_width(const char *text)
 	return total;
 }
 
-/* At most max columns (0: all); returns the columns used. */
-static unsigned put(const struct print *p, const char *text, unsigned max)
+/* As much of text as fits into max columns; returns the columns used. */
+static unsigned put_upto(const struct print *p, const char *text, unsigned max)
 {
-	const char *ellipsis = p->utf8 ? "…" : "..";
-	unsigned room = max, used = 0, width;
-	bool ok, cut = max && print_width(text) > max;
+	unsigned used = 0, width;
+	bool ok;
 
-	if (cut)
-		room -= print_width(ellipsis);
 	while (*text) {
 		size_t n = char_next(text, &width, &ok);
 
-		if (max && used + width > room)
+		if (used + width > max)
 			break;
 		if (ok)
 			(void)fwrite(text, 1, n, p->out);
@@ -129,10 +127,23 @@ static unsigned put(const struct print *p, const char *text, unsigned max)
 		used += width;
 		text += n;
 	}
-	if (!cut)
-		return used;
+	return used;
+}
+
+/* Longer than max columns: its middle is left out, since names differ at either end. Returns the columns used. */
+static unsigned put(const struct print *p, const char *text, unsigned max)
+{
+	const char *ellipsis = p->utf8 ? "…" : "..";
+	unsigned room = max - print_width(ellipsis), head = room / 2, rest = print_width(text), width;
+	bool ok;
+
+	if (rest <= max)
+		return put_upto(p, text, max);
+	head = put_upto(p, text, head) + print_width(ellipsis);
 	(void)fputs(ellipsis, p->out);
-	return used + print_width(ellipsis);
+	for (; rest > max - head; rest -= width)
+		text += char_next(text, &width, &ok);
+	return head + put_upto(p, text, max - head);
 }
 
 static void style_begin(const struct print *p, enum print_style style)
@@ -165,7 +176,7 @@ void print_text(const struct print *p, enum print_style style, const char *forma
 		end = strchr(line, '\n');
 		if (end)
 			*end++ = 0;
-		(void)put(p, line, 0);
+		(void)put_upto(p, line, UINT_MAX);
 		if (end)
 			(void)fputc('\n', p->out);
 	}
@@ -244,10 +255,36 @@ void print_cell(struct print_table *t, enum print_style style, const char *forma
 	va_end(ap);
 }
 
-/* What each column needs, less what the terminal is too narrow for, taken from the widest of those that may shrink. */
+#define LEFT_OUT UINT_MAX /* as a width */
+
+/* Make one column narrower, or leave it out: the rightmost spare one, then the widest that shrinks. How many columns of
+ * the terminal that saves; 0: nothing more can be done. */
+static unsigned table_squeeze(const struct print_table *t, unsigned *widths)
+{
+	size_t widest = t->n_columns;
+
+	for (size_t i = t->n_columns; i-- > 0;) {
+		enum print_column_kind kind = t->columns[i].kind;
+		unsigned width = widths[i];
+
+		if ((kind == PRINT_SPARE || kind == PRINT_SPARE_RIGHT) && width != LEFT_OUT) {
+			widths[i] = LEFT_OUT;
+			return width + 2;
+		}
+		if (kind == PRINT_SHRINKS && width > PRINT_SHORTEST &&
+		    (widest == t->n_columns || width > widths[widest]))
+			widest = i;
+	}
+	if (widest == t->n_columns)
+		return 0;
+	widths[widest]--;
+	return 1;
+}
+
+/* What each column needs, less what the terminal is too narrow for. */
 static void table_widths(const struct print_table *t, const struct print *p, unsigned *widths)
 {
-	unsigned total = 0;
+	unsigned total = 0, saved = 1;
 
 	for (size_t i = 0; i < t->n_columns; i++)
 		widths[i] = print_width(t->columns[i].heading);
@@ -259,17 +296,9 @@ static void table_widths(const struct print_table *t, const struct print *p, uns
 	}
 	for (size_t i = 0; i < t->n_columns; i++)
 		total += widths[i] + (i ? 2 : 0);
-	while (p->width && total > p->width) {
-		size_t widest = t->n_columns;
-
-		for (size_t i = 0; i < t->n_columns; i++)
-			if (t->columns[i].kind == PRINT_SHRINKS && widths[i] > PRINT_SHORTEST &&
-			    (widest == t->n_columns || widths[i] > widths[widest]))
-				widest = i;
-		if (widest == t->n_columns)
-			return;
-		widths[widest]--;
-		total--;
+	while (p->width && total > p->width && saved) {
+		saved = table_squeeze(t, widths);
+		total -= saved;
 	}
 }
 
@@ -294,30 +323,46 @@ static void put_cell(const struct print *p, const char *text, enum print_style s
 		*blanks += width - w;
 }
 
+static bool is_right(const struct print_column *c)
+{
+	return c->kind == PRINT_RIGHT || c->kind == PRINT_SPARE_RIGHT;
+}
+
+/* row -1: the headings */
+static void put_row(const struct print_table *t, const struct print *p, const unsigned *widths, long row)
+{
+	unsigned blanks = 0;
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		size_t n = (size_t)row * t->n_columns + i;
+
+		if (widths[i] == LEFT_OUT)
+			continue;
+		if (row < 0)
+			put_cell(p, t->columns[i].heading, PRINT_STRONG, is_right(&t->columns[i]), widths[i], &blanks);
+		else if (n < t->n_cells)
+			put_cell(p, t->text + t->cells[n].at, t->cells[n].style, is_right(&t->columns[i]), widths[i],
+				 &blanks);
+		blanks += 2;
+	}
+	(void)fputc('\n', p->out);
+}
+
 int print_table_write(const struct print_table *t, const struct print *p)
 {
 	_cleanup_free_ unsigned *widths = calloc(t->n_columns, sizeof *widths);
-	size_t n_rows = (t->n_cells + t->n_columns - 1) / t->n_columns;
-	unsigned blanks = 0;
+	long n_rows = (long)((t->n_cells + t->n_columns - 1) / t->n_columns);
+	unsigned n_out = 0;
 
 	if (!widths || t->failed)
 		return -ENOMEM;
 	table_widths(t, p, widths);
-	for (size_t i = 0; i < t->n_columns; i++) {
-		put_cell(p, t->columns[i].heading, PRINT_STRONG, t->columns[i].kind == PRINT_RIGHT, widths[i], &blanks);
-		blanks += 2;
-	}
-	(void)fputc('\n', p->out);
-	for (size_t row = 0; row < n_rows; row++) {
-		blanks = 0;
-		for (size_t i = 0; i < t->n_columns && row * t->n_columns + i < t->n_cells; i++) {
-			const struct cell *c = &t->cells[row * t->n_columns + i];
-
-			put_cell(p, t->text + c->at, c->style, t->columns[i].kind == PRINT_RIGHT, widths[i], &blanks);
-			blanks += 2;
-		}
-		(void)fputc('\n', p->out);
-	}
+	for (long row = -1; row < n_rows; row++)
+		put_row(t, p, widths, row);
+	for (size_t i = 0; i < t->n_columns; i++)
+		n_out += widths[i] == LEFT_OUT;
+	if (n_out)
+		print_text(p, PRINT_DIM, "(%u more %s in a wider window)\n", n_out, n_out == 1 ? "column" : "columns");
 	return 0;
 }
 

@@ -18,8 +18,11 @@ enum print_style { PRINT_PLAIN, PRINT_STRONG, PRINT_DIM, PRINT_GOOD, PRINT_WARN,
 
 enum print_column_kind {
 	PRINT_LEFT,
-	PRINT_RIGHT,   /* numbers */
-	PRINT_SHRINKS, /* to the left, and shortened to no less than PRINT_SHORTEST if the terminal is too narrow */
+	PRINT_RIGHT, /* numbers */
+	/* when the terminal is too narrow: */
+	PRINT_SPARE,	   /* left out, the rightmost first; stands left */
+	PRINT_SPARE_RIGHT, /* the same for numbers */
+	PRINT_SHRINKS,	   /* shortened in its middle, to no less than PRINT_SHORTEST, once no spare column is left */
 };
 
 struct print_column {

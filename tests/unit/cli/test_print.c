@@ -71,13 +71,38 @@ static void a_table_too_wide_for_the_terminal_shortens_what_may_shrink(void **st
 
 	(void)state;
 	assert_string_equal(narrow, "NAME                  COUNT  STATE\n"
-				    "a-name-of-thirty-ch…      7  up\n");
+				    "a-name-of…racters-xx      7  up\n");
 	assert_string_equal(ascii, "NAME                  COUNT  STATE\n"
-				   "a-name-of-thirty-c..      7  up\n");
+				   "a-name-of..acters-xx      7  up\n");
 	/* never below the least width, even if lines then wrap */
 	assert_string_equal(tiny, "NAME          COUNT  STATE\n"
-				  "a-name-of-t…      7  up\n");
+				  "a-nam…ers-xx      7  up\n");
 	assert_non_null(strstr(wide, "a-name-of-thirty-characters-xx"));
+}
+
+static void spare_columns_go_before_anything_is_shortened(void **state)
+{
+	static const struct print_column spare[] = {
+		{"NAME", PRINT_SHRINKS}, {"A", PRINT_SPARE}, {"B", PRINT_SPARE_RIGHT}, {"C", PRINT_RIGHT}};
+	struct print_table *t = print_table_new(spare, 4);
+	struct print p = {.width = 26};
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+
+	(void)state;
+	assert_non_null(t);
+	p.out = open_memstream(&text, &size);
+	assert_non_null(p.out);
+	print_cell(t, PRINT_PLAIN, "%s", "fifteen-letters");
+	print_cell(t, PRINT_PLAIN, "%s", "aa");
+	print_cell(t, PRINT_PLAIN, "%s", "222");
+	print_cell(t, PRINT_PLAIN, "%s", "3");
+	assert_int_equal(print_table_write(t, &p), 0);
+	print_table_free(t);
+	assert_int_equal(fclose(p.out), 0);
+	assert_string_equal(text, "NAME             A   C\n"
+				  "fifteen-letters  aa  3\n"
+				  "(1 more column in a wider window)\n");
 }
 
 static void nothing_is_shortened_without_a_terminal(void **state)
@@ -112,8 +137,8 @@ static void a_wide_character_is_not_cut_in_half(void **state)
 	_cleanup_free_ char *text = render(rows, 1, (struct print){.width = 26, .utf8 = true});
 
 	(void)state;
-	/* 12 columns: five of two, the ellipsis, and one blank that is left over */
-	assert_non_null(strstr(text, "订单订单订…       1  up\n"));
+	/* 12 columns: two characters, the ellipsis, three, and one blank that is left over */
+	assert_non_null(strstr(text, "订单…单订单       1  up\n"));
 }
 
 static void control_characters_never_reach_the_terminal(void **state)
@@ -206,6 +231,7 @@ int main(void)
 		cmocka_unit_test(columns_are_as_wide_as_their_widest_cell_and_numbers_stand_right),
 		cmocka_unit_test(no_line_ends_in_blanks),
 		cmocka_unit_test(a_table_too_wide_for_the_terminal_shortens_what_may_shrink),
+		cmocka_unit_test(spare_columns_go_before_anything_is_shortened),
 		cmocka_unit_test(nothing_is_shortened_without_a_terminal),
 		cmocka_unit_test(width_counts_characters_wide_ones_twice_and_combining_ones_not),
 		cmocka_unit_test(a_wide_character_is_not_cut_in_half),

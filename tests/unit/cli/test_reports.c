@@ -159,7 +159,7 @@ static void status_tells_an_agent_that_is_down_from_one_that_was_never_there(voi
 	assert_int_equal(cmd_status_print(&cli, loaded), CLI_DONE);
 	assert_non_null(strstr(printed(), "down: nobody answers at /c.sock; the programs go on with what is pinned\n"));
 	assert_int_equal(cmd_status_print(&cli, nothing), CLI_DONE);
-	assert_non_null(strstr(printed(), "down: nobody answers at /c.sock; nothing is loaded\n"));
+	assert_non_null(strstr(printed(), "down: nobody answers at /c.sock; nothing is loaded: start steelyardd\n"));
 }
 
 static void a_report_of_another_shape_leaves_cells_empty_and_breaks_nothing(void **state)
