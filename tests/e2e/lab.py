@@ -19,7 +19,8 @@ BPFFS = pathlib.Path("/sys/fs/bpf")
 PORT = 8080  # backends listen here
 
 _libc = ctypes.CDLL(None, use_errno=True)
-SYS_BPF, BPF_PROG_QUERY, BPF_TCX_INGRESS = 321, 16, 46  # x86-64
+SYS_BPF = 321  # x86-64
+BPF_PROG_QUERY, BPF_ENABLE_STATS, BPF_TCX_INGRESS = 16, 32, 46
 TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 19, 20, 21
 
 
@@ -155,6 +156,27 @@ def tcx_programs(ifindex):
     if _libc.syscall(SYS_BPF, BPF_PROG_QUERY, attr, 64):
         return []
     return list(ids[: struct.unpack_from("I", attr, 24)[0]])
+
+
+@contextlib.contextmanager
+def program_statistics():
+    """While it lasts the kernel counts the runs of every program."""
+    fd = _libc.syscall(SYS_BPF, BPF_ENABLE_STATS, ctypes.create_string_buffer(128), 64)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), "BPF_ENABLE_STATS")
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def program_runs(ids):
+    """How often those programs ran, together."""
+    total = 0
+    for i in set(ids):
+        show = subprocess.run(["bpftool", "-j", "prog", "show", "id", str(i)], check=True, stdout=subprocess.PIPE, text=True)
+        total += json.loads(show.stdout).get("run_cnt", 0)
+    return total
 
 
 def read_line(s):

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from lab import PORT, echo, finish_load, read_line, wait_for
+from lab import PORT, echo, finish_load, program_runs, program_statistics, read_line, wait_for
 
 N = 2000
 BULK = 100_000_000
@@ -41,6 +41,17 @@ def test_100_mb_arrive_intact_one_way(lab, start_agent, way):
     start_agent(lab, {"b1": 1})
     result = lab.drive("bulk", f"{lab.vip}:80", way, BULK)
     assert result["ok"], result
+
+
+def test_native_carries_the_packets_itself(any_lab, start_agent):
+    if any_lab.hook != "native":
+        pytest.skip("TC alone is attached")
+    start_agent(any_lab, {"b1": 1})
+    with program_statistics():
+        assert any_lab.drive("bulk", f"{any_lab.vip}:80", "both", 10_000_000)["ok"]
+        programs = any_lab.attached().values()
+        by_xdp, by_tc = (program_runs(i for p in programs for i in p[hook]) for hook in ["xdp", "tc"])
+    assert by_xdp > 5000 and by_tc < by_xdp / 100
 
 
 def test_a_half_closed_connection_keeps_flowing(lab, start_agent):
