@@ -41,6 +41,7 @@ tell(struct report *r, const char *check, bool ok, bool matters, const char *rem
 	va_end(args);
 	(void)cJSON_AddStringToObject(o, "check", check);
 	(void)cJSON_AddBoolToObject(o, "ok", ok);
+	(void)cJSON_AddBoolToObject(o, "required", matters);
 	(void)cJSON_AddStringToObject(o, "detail", detail);
 	(void)cJSON_AddStringToObject(o, "remedy", ok ? "" : remedy);
 	(void)cJSON_AddItemToArray(r->checks, o);

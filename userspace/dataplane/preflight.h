@@ -3,5 +3,5 @@
 #pragma once
 #include <cjson/cJSON.h>
 
-/* {"interface","ok",checks:[{"check","ok","detail","remedy"}]}; ok false when a check that matters failed. Owned. */
+/* {"interface","ok",checks:[{"check","ok","required","detail","remedy"}]}; ok false when a required check failed. Owned. */
 cJSON *preflight_run(const char *interface, const char *pin_dir);
