@@ -25,6 +25,7 @@ static void say(const struct cli *c, const char *format, va_list ap)
 			(void)cli_show(c, json);
 		return;
 	}
+	(void)fflush(c->print.out); /* so that a report's last word comes last */
 	/* one line: a refused configuration has several */
 	for (char *end = why; (end = strchr(end, '\n'));)
 		*end = end[1] ? ';' : 0;

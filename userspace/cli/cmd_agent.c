@@ -59,10 +59,17 @@ static int print_preflight(const struct cli *c, const cJSON *checks)
 		return cli_table(c, NULL);
 	cJSON_ArrayForEach(check, checks)
 	{
-		bool ok = json_bool(check, "ok", false);
+		bool ok = json_bool(check, "ok", false), required = json_bool(check, "required", true);
 
 		field_cell_text(t, PRINT_PLAIN, check, "check");
-		print_cell(t, ok ? PRINT_GOOD : PRINT_BAD, "%s", ok ? "ok" : "NO");
+		print_cell(t,
+			   ok	      ? PRINT_GOOD
+			   : required ? PRINT_BAD
+				      : PRINT_WARN,
+			   "%s",
+			   ok	      ? "ok"
+			   : required ? "NO"
+				      : "note");
 		field_cell_text(t, PRINT_PLAIN, check, "detail");
 		if (ok || !*field_text(check, "remedy"))
 			continue;
@@ -89,8 +96,7 @@ int cmd_preflight(struct cli *c)
 			return cli_show(c, report);
 		if (print_preflight(c, checks))
 			return CLI_FAILED;
-		print_text(&c->print, PRINT_PLAIN, "%s is ready%s.\n", c->argument[0],
-			   n_failed ? ", with what is marked NO in mind" : "");
+		print_text(&c->print, PRINT_PLAIN, "%s is ready.\n", c->argument[0]);
 		return CLI_DONE;
 	}
 	if (c->json) {

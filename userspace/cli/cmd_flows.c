@@ -6,7 +6,7 @@
 
 static const struct print_column columns[] = {
 	{"CLIENT", PRINT_SHRINKS}, {"LISTEN", PRINT_SHRINKS}, {"BACKEND", PRINT_SHRINKS},
-	{"SNAT", PRINT_SHRINKS},   {"STATE", PRINT_LEFT},     {"IDLE", PRINT_RIGHT},
+	{"SNAT", PRINT_SPARE},	   {"STATE", PRINT_LEFT},     {"IDLE", PRINT_RIGHT},
 };
 
 int cmd_flows_print(const struct cli *c, const cJSON *flows)

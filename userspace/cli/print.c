@@ -171,16 +171,18 @@ void print_text(const struct print *p, enum print_style style, const char *forma
 		text = NULL;
 		return;
 	}
-	style_begin(p, style);
 	for (char *line = text, *end; line; line = end) {
 		end = strchr(line, '\n');
 		if (end)
 			*end++ = 0;
-		(void)put_upto(p, line, UINT_MAX);
+		if (*line) {
+			style_begin(p, style);
+			(void)put_upto(p, line, UINT_MAX);
+			style_end(p, style);
+		}
 		if (end)
 			(void)fputc('\n', p->out);
 	}
-	style_end(p, style);
 }
 
 /* ---- tables ---- */
