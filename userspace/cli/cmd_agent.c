@@ -57,8 +57,7 @@ static int print_preflight(const struct cli *c, const cJSON *checks)
 
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(check, checks)
-	{
+	cJSON_ArrayForEach(check, checks) {
 		bool ok = json_bool(check, "ok", false), required = json_bool(check, "required", true);
 
 		field_cell_text(t, PRINT_PLAIN, check, "check");
@@ -89,7 +88,8 @@ int cmd_preflight(struct cli *c)
 
 	if (cli_check(c, report, c->argument[0]))
 		return CLI_FAILED;
-	cJSON_ArrayForEach(check, checks) n_failed += !json_bool(check, "ok", false);
+	cJSON_ArrayForEach(check, checks)
+		n_failed += !json_bool(check, "ok", false) && json_bool(check, "required", true);
 	(void)snprintf(why, sizeof why, "%d of %d checks failed", n_failed, n);
 	if (json_bool(report, "ok", false)) {
 		if (c->json)

@@ -43,7 +43,9 @@ static void print_reasons(const struct cli *c, const cJSON *backends)
 
 		if (!*reasons[r].name)
 			continue;
-		cJSON_ArrayForEach(b, backends) if (strcmp(field_text(b, "reason"), reasons[r].name) == 0) break;
+		cJSON_ArrayForEach(b, backends)
+			if (strcmp(field_text(b, "reason"), reasons[r].name) == 0)
+				break;
 		if (b)
 			print_text(&c->print, PRINT_DIM, "%s: %s\n", reasons[r].name, reasons[r].text);
 	}
@@ -64,8 +66,7 @@ int cmd_backends_print(const struct cli *c, const cJSON *backends, bool one_serv
 	t = print_table_new(columns + skip, sizeof columns / sizeof *columns - skip);
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(b, backends)
-	{
+	cJSON_ArrayForEach(b, backends) {
 		if (!one_service)
 			field_cell_text(t, PRINT_PLAIN, b, "service");
 		field_cell_text(t, PRINT_PLAIN, b, "address");

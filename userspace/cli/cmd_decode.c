@@ -25,8 +25,7 @@ static int print_list(const struct cli *c, const cJSON *entries)
 
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(e, entries)
-	{
+	cJSON_ArrayForEach(e, entries) {
 		field_cell_count(t, e, "number");
 		field_cell_text(t, PRINT_STRONG, e, "name");
 		field_cell_text(t, PRINT_PLAIN, e, "does");
@@ -42,10 +41,8 @@ static int print_words(const struct cli *c, const cJSON *readings)
 
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(reading, readings)
-	{
-		cJSON_ArrayForEach(field, reading)
-		{
+	cJSON_ArrayForEach(reading, readings) {
+		cJSON_ArrayForEach(field, reading) {
 			_cleanup_free_ char *text = cJSON_PrintUnformatted(field);
 
 			print_cell(t, PRINT_STRONG, "%s", field == reading->child ? reading->string : "");

@@ -27,8 +27,7 @@ static cJSON *tables(struct inspect *i, const cJSON *services)
 	_cleanup_json_ cJSON *list = cJSON_CreateArray();
 	const cJSON *s;
 
-	cJSON_ArrayForEach(s, services)
-	{
+	cJSON_ArrayForEach(s, services) {
 		char why[512];
 		uint32_t id;
 		cJSON *table;
@@ -65,10 +64,9 @@ int cmd_maps_print(const struct cli *c, const cJSON *maps)
 
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(m, maps)
-	{
+	cJSON_ArrayForEach(m, maps) {
 		field_cell_text(t, PRINT_PLAIN, m, "name");
-		field_cell_weight(t, m, "id"); /* a name, not an amount: not grouped */
+		field_cell_id(t, m, "id");
 		field_cell_text(t, PRINT_PLAIN, m, "type");
 		field_cell_bytes(t, m, "key_bytes");
 		field_cell_bytes(t, m, "value_bytes");
@@ -100,8 +98,7 @@ static int print_dump(const struct cli *c, const cJSON *dump)
 	heading(c, "backends");
 	if (cmd_backends_print(c, cJSON_GetObjectItemCaseSensitive(dump, "backends"), false))
 		return CLI_FAILED;
-	cJSON_ArrayForEach(table, cJSON_GetObjectItemCaseSensitive(dump, "tables"))
-	{
+	cJSON_ArrayForEach(table, cJSON_GetObjectItemCaseSensitive(dump, "tables")) {
 		heading(c, "table");
 		if (cmd_table_print(c, table))
 			return CLI_FAILED;

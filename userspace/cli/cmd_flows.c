@@ -25,8 +25,7 @@ int cmd_flows_print(const struct cli *c, const cJSON *flows)
 	t = print_table_new(columns, sizeof columns / sizeof *columns);
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(f, flows)
-	{
+	cJSON_ArrayForEach(f, flows) {
 		field_cell_text(t, PRINT_PLAIN, f, "client");
 		field_cell_text(t, PRINT_PLAIN, f, "listen");
 		field_cell_text(t, PRINT_PLAIN, f, "backend");

@@ -23,14 +23,16 @@ static int flows_left(const struct cli *c, struct inspect *i, uint32_t service, 
 
 	if (cli_check(c, backends, "backends"))
 		return CLI_FAILED;
-	cJSON_ArrayForEach(item, backends) if (strcmp(field_text(item, "address"), address) == 0 &&
-					       field_u64(cJSON_GetObjectItemCaseSensitive(item, "active"), &active))
-		left += active;
+	cJSON_ArrayForEach(item, backends)
+		if (strcmp(field_text(item, "address"), address) == 0 &&
+		    field_u64(cJSON_GetObjectItemCaseSensitive(item, "active"), &active))
+			left += active;
 	if (!left) { /* only then: it looks at the whole flow table */
 		flows = inspect_flows(i, &filter);
 		if (cli_check(c, flows, "flows"))
 			return CLI_FAILED;
-		cJSON_ArrayForEach(item, flows) left += strcmp(field_text(item, "state"), "syn") == 0;
+		cJSON_ArrayForEach(item, flows)
+			left += strcmp(field_text(item, "state"), "syn") == 0;
 	}
 	*ret = left;
 	return CLI_DONE;

@@ -19,8 +19,7 @@ static void cell_listen(struct print_table *t, const cJSON *listen)
 	char text[256] = "";
 	size_t used = 0;
 
-	cJSON_ArrayForEach(item, listen)
-	{
+	cJSON_ArrayForEach(item, listen) {
 		int n = snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
 				 cJSON_IsString(item) ? item->valuestring : "");
 
@@ -58,8 +57,7 @@ int cmd_services_print(const struct cli *c, const cJSON *services)
 	t = print_table_new(columns, sizeof columns / sizeof *columns);
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(s, services)
-	{
+	cJSON_ArrayForEach(s, services) {
 		field_cell_text(t, PRINT_PLAIN, s, "service");
 		cell_listen(t, cJSON_GetObjectItemCaseSensitive(s, "listen"));
 		field_cell_text(t, PRINT_PLAIN, s, "mode");

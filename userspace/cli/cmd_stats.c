@@ -52,8 +52,7 @@ static int print_group(const struct cli *c, const cJSON *group, const struct pri
 
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(item, group)
-	{
+	cJSON_ArrayForEach(item, group) {
 		uint64_t n;
 
 		if (!item->string || !field_u64(item, &n))
@@ -79,19 +78,18 @@ int cmd_stats_print(const struct cli *c, const cJSON *stats)
 
 	if (print_group(c, cJSON_GetObjectItemCaseSensitive(stats, "verdicts"), verdict_columns, verdicts))
 		return CLI_FAILED;
-	cJSON_ArrayForEach(group, stats)
-	{
+	cJSON_ArrayForEach(group, stats) {
 		if (!cJSON_IsObject(group) || strcmp(group->string, "verdicts") == 0)
 			continue;
 		(void)fputc('\n', c->print.out);
 		if (print_group(c, group, counter_columns, counters))
 			return CLI_FAILED;
 	}
-	cJSON_ArrayForEach(group, stats) if (!cJSON_IsObject(group))
-	{
-		(void)fputc('\n', c->print.out);
-		return print_group(c, stats, counter_columns, counters);
-	}
+	cJSON_ArrayForEach(group, stats)
+		if (!cJSON_IsObject(group)) {
+			(void)fputc('\n', c->print.out);
+			return print_group(c, stats, counter_columns, counters);
+		}
 	return CLI_DONE;
 }
 

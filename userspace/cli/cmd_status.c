@@ -109,8 +109,7 @@ static const char *join(const cJSON *list, char *buf, size_t size)
 	size_t used = 0;
 
 	buf[0] = 0;
-	cJSON_ArrayForEach(item, list)
-	{
+	cJSON_ArrayForEach(item, list) {
 		int n = snprintf(buf + used, size - used, "%s%s", used ? ", " : "",
 				 cJSON_IsString(item) ? item->valuestring : "");
 
@@ -134,8 +133,7 @@ static int print_interfaces(const struct cli *c, const cJSON *interfaces)
 	t = print_table_new(interface_columns, sizeof interface_columns / sizeof *interface_columns);
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(item, interfaces)
-	{
+	cJSON_ArrayForEach(item, interfaces) {
 		field_cell_text(t, PRINT_PLAIN, item, "name");
 		field_cell_text(t, PRINT_PLAIN, item, "attach");
 		print_cell(t, PRINT_PLAIN, "%s",
@@ -155,8 +153,7 @@ static int print_registries(const struct cli *c, const cJSON *registries)
 	if (!t)
 		return cli_table(c, NULL);
 	(void)fputc('\n', c->print.out);
-	cJSON_ArrayForEach(item, registries)
-	{
+	cJSON_ArrayForEach(item, registries) {
 		const char *state = field_text(item, "state");
 
 		field_cell_text(t, PRINT_PLAIN, item, "name");
@@ -177,8 +174,7 @@ static void print_features(const struct cli *c, const cJSON *features)
 	if (!cJSON_IsObject(features) || !features->child)
 		return;
 	print_text(&c->print, PRINT_STRONG, "\nfeatures");
-	cJSON_ArrayForEach(f, features)
-	{
+	cJSON_ArrayForEach(f, features) {
 		_cleanup_free_ char *text = cJSON_IsString(f) ? strdup(f->valuestring)
 					    : cJSON_IsBool(f) ? strdup(cJSON_IsTrue(f) ? "yes" : "no")
 							      : cJSON_PrintUnformatted(f);
@@ -194,8 +190,9 @@ static void print_warnings(const struct cli *c, const cJSON *warnings)
 
 	if (cJSON_GetArraySize(warnings))
 		(void)fputc('\n', c->print.out);
-	cJSON_ArrayForEach(w, warnings) if (cJSON_IsString(w))
-		print_text(&c->print, PRINT_WARN, "warning: %s\n", w->valuestring);
+	cJSON_ArrayForEach(w, warnings)
+		if (cJSON_IsString(w))
+			print_text(&c->print, PRINT_WARN, "warning: %s\n", w->valuestring);
 }
 
 int cmd_status_print(const struct cli *c, const cJSON *status)

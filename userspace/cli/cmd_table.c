@@ -40,9 +40,10 @@ int cmd_table_print(const struct cli *c, const cJSON *table)
 	t = print_table_new(columns, sizeof columns / sizeof *columns);
 	if (!t)
 		return cli_table(c, NULL);
-	cJSON_ArrayForEach(s, slots) if (share_of(s) > largest) largest = share_of(s);
 	cJSON_ArrayForEach(s, slots)
-	{
+		if (share_of(s) > largest)
+			largest = share_of(s);
+	cJSON_ArrayForEach(s, slots) {
 		double cumulative = 0;
 
 		(void)field_number(s, "cumulative", &cumulative);

@@ -61,6 +61,16 @@ void field_cell_count(struct print_table *t, const cJSON *object, const char *ke
 	print_cell(t, PRINT_PLAIN, "%s", known ? units_count(buf, n) : "");
 }
 
+void field_cell_id(struct print_table *t, const cJSON *object, const char *key)
+{
+	uint64_t n;
+
+	if (field_u64(cJSON_GetObjectItemCaseSensitive(object, key), &n))
+		print_cell(t, PRINT_PLAIN, "%llu", (unsigned long long)n);
+	else
+		print_cell(t, PRINT_PLAIN, "%s", "");
+}
+
 void field_cell_bytes(struct print_table *t, const cJSON *object, const char *key)
 {
 	char buf[UNITS_LEN];

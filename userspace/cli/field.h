@@ -14,6 +14,8 @@ const char *field_text(const cJSON *object, const char *key); /* "" when it is n
 
 void field_cell_text(struct print_table *t, enum print_style style, const cJSON *object, const char *key);
 void field_cell_count(struct print_table *t, const cJSON *object, const char *key);
+/* A number that is a name, not an amount: not grouped. */
+void field_cell_id(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_bytes(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_seconds(struct print_table *t, const cJSON *object, const char *key);
 void field_cell_microseconds(struct print_table *t, const cJSON *object, const char *key);
