@@ -38,8 +38,9 @@ INLINE __be32 pkt_saddr(const struct pkt *p)
 	return (__u32)p->key.addrs;
 }
 
-/* Lengths come from the IP header, never from the frame: Ethernet pads. */
-INLINE enum parsed pkt_parse(struct pkt *p, void *data, void *data_end)
+/* Lengths come from the IP header, never from the frame: Ethernet pads. But a header that says more than frame_bytes is wrong:
+ * the frame was cut short on its way. frame_bytes: all of the frame, where data..data_end may be its beginning. */
+INLINE enum parsed pkt_parse(struct pkt *p, void *data, void *data_end, __u32 frame_bytes)
 {
 	struct ethhdr *eth = data;
 	struct iphdr *ip = data + ETH_LEN;
@@ -62,7 +63,7 @@ INLINE enum parsed pkt_parse(struct pkt *p, void *data, void *data_end)
 		return PARSED_MALFORMED;
 	offset = tcp->doff * 4;
 	l4_bytes = total - header;
-	if (offset < TCP_LEN || offset > l4_bytes)
+	if (offset < TCP_LEN || offset > l4_bytes || ETH_LEN + total > frame_bytes)
 		return PARSED_MALFORMED;
 	p->key.ports = *(const volatile __u32 *)&tcp->source | ((__u64)IPPROTO_TCP << 32);
 	p->seq = bpf_ntohl(tcp->seq);

@@ -174,7 +174,7 @@ int steelyard_tc(struct __sk_buff *ctx)
 		data = (void *)(long)ctx->data;
 		data_end = (void *)(long)ctx->data_end;
 	}
-	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end), &action);
+	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, ctx->len), &action);
 	count_verdict(verdict);
 	return tc_action(verdict, action);
 }

@@ -105,7 +105,7 @@ int steelyard_xdp(struct xdp_md *ctx)
 	int action = XDP_DROP, verdict;
 	struct pkt p;
 
-	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end), &action);
+	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, data_end - data), &action);
 	if (verdict == HAND_OVER || verdict == SY_V_NOT_OURS || verdict == SY_V_FRAGMENT || verdict == SY_V_NO_BACKEND_PASS)
 		return XDP_PASS;
 	count_verdict(verdict);

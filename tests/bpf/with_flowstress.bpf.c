@@ -50,7 +50,7 @@ int flowstress_random(struct xdp_md *ctx)
 	if (drive_packet(d, end, flow, 0, op))
 		return XDP_ABORTED;
 	__sync_fetch_and_add(&stress_operations, 1);
-	verdict = steps(ctx, &p, pkt_parse(&p, d, end), &action);
+	verdict = steps(ctx, &p, pkt_parse(&p, d, end, end - d), &action);
 	if (verdict != HAND_OVER)
 		count_verdict(verdict);
 	if (verdict == SY_V_FORWARD || verdict == SY_V_RETURN || verdict == SY_V_NEW)

@@ -72,6 +72,8 @@ struct sy_backend_count rig_backend_count(const struct rig *r, uint32_t backend)
 
 /* Run a program once on one frame that came in on ifindex: its return value, *ret the frame as left. */
 int rig_run(const struct rig *r, enum rig_hook hook, const struct frame *in, int ifindex, struct frame *ret);
+/* Kernels refuse test runs of TC programs on frames that are shorter than their network header. */
+bool rig_takes(enum rig_hook hook, const struct frame *in);
 /* Run a program of either kind repeat times on a frame that came in on ifindex, for stress and bench: its last value. */
 int rig_repeat(int fd, enum rig_hook kind, const struct frame *in, int ifindex, unsigned repeat);
 

@@ -38,6 +38,19 @@ int rig_run(const struct rig *r, enum rig_hook hook, const struct frame *in, int
 	return run(r->fd_hook[hook], hook, in, ifindex, 1, ret);
 }
 
+bool rig_takes(enum rig_hook hook, const struct frame *in)
+{
+	size_t least = 15;
+
+	if (hook == RIG_XDP)
+		return in->len >= 14;
+	if (in->data[12] == 0x08 && in->data[13] == 0x00)
+		least = 14 + 20;
+	if (in->data[12] == 0x86 && in->data[13] == 0xdd)
+		least = 14 + 40;
+	return in->len >= least;
+}
+
 int rig_repeat(int fd, enum rig_hook kind, const struct frame *in, int ifindex, unsigned repeat)
 {
 	struct frame out;
@@ -105,6 +118,8 @@ static void copy_fill(const struct rig *r, struct rig_copy *c)
 
 	rig_verdicts(r, c->verdicts);
 	rig_counts(r, c->counts);
+	/* these two count work, not packets: a hand-over has looked where the packet would go */
+	c->counts[SY_C_FIB_LOOKUPS] = c->counts[SY_C_PICK_AGAIN] = 0;
 	memcpy(c->backends, m->backends, sizeof(c->backends));
 	memcpy(c->loads, m->loads, sizeof(c->loads));
 	memcpy(c->endpoints, m->endpoints, sizeof(c->endpoints));

@@ -180,6 +180,8 @@ void scene_run(const struct scene *s, const struct frame *in, enum scene_side si
 		hand_over(s, in, side);
 		hook = RIG_TC;
 	}
+	if (!rig_takes(hook, in))
+		return;
 	run_on(s, hook, in, side, e, ret ? ret : &out);
 }
 
