@@ -6,8 +6,8 @@
 #include "field.h"
 
 static const struct print_column map_columns[] = {
-	{"MAP", PRINT_LEFT},	      {"ID", PRINT_RIGHT},   {"TYPE", PRINT_LEFT},  {"KEY", PRINT_SPARE_RIGHT},
-	{"VALUE", PRINT_SPARE_RIGHT}, {"SIZE", PRINT_RIGHT}, {"USED", PRINT_RIGHT}, {"LAYOUT", PRINT_SPARE_RIGHT},
+	{"MAP", PRINT_LEFT},	      {"ID", PRINT_RIGHT},   {"TYPE", PRINT_LEFT}, {"KEY", PRINT_SPARE_RIGHT},
+	{"VALUE", PRINT_SPARE_RIGHT}, {"SIZE", PRINT_RIGHT}, {"USE", PRINT_RIGHT}, {"LAYOUT", PRINT_SPARE_RIGHT},
 };
 
 /* Add an owned value to dump; CLI_DONE, or CLI_FAILED having said why. */
@@ -70,13 +70,13 @@ int cmd_maps_print(const struct cli *c, const cJSON *maps)
 		field_cell_text(t, PRINT_PLAIN, m, "type");
 		field_cell_bytes(t, m, "key_bytes");
 		field_cell_bytes(t, m, "value_bytes");
-		field_cell_count(t, m, "max_entries");
-		field_cell_count(t, m, "used");
+		field_cell_count(t, m, "size");
+		field_cell_count(t, m, "use");
 		field_cell_count(t, m, "layout");
 	}
 	r = cli_table(c, t);
 	if (!r)
-		print_text(&c->print, PRINT_DIM, "SIZE and USED are entries; --json prints them, decoded.\n");
+		print_text(&c->print, PRINT_DIM, "SIZE and USE are in entries; --json prints those, decoded.\n");
 	return r;
 }
 

@@ -277,11 +277,11 @@ cJSON *inspect_maps(struct inspect *i)
 		(void)cJSON_AddStringToObject(o, "type", libbpf_bpf_map_type_str(info.type));
 		(void)json_add_u64(o, "key_bytes", info.key_size);
 		(void)json_add_u64(o, "value_bytes", info.value_size);
-		(void)json_add_u64(o, "max_entries", info.max_entries);
+		(void)json_add_u64(o, "size", info.max_entries);
 		(void)json_add_u64(o, "layout", i->maps->config->layout);
 		entries = cJSON_CreateArray();
 		decode(i, &rows[k], &info, entries);
-		(void)json_add_u64(o, "used", (uint64_t)cJSON_GetArraySize(entries));
+		(void)json_add_u64(o, "use", (uint64_t)cJSON_GetArraySize(entries));
 		(void)cJSON_AddItemToObject(o, "entries", entries);
 		(void)cJSON_AddItemToArray(out, o);
 	}
