@@ -3,7 +3,6 @@
  * cannot finish has to be handed over untouched and without a trace, and TC then counts it once (lib/scene.h checks both).
  * COLLISION and LOST in earnest need two CPUs: test_flow_table reaches them. */
 #include "scene.h"
-#include "steelyard.skel.h"
 #include <netinet/in.h>
 
 static struct rig rig;
@@ -288,6 +287,7 @@ static void a_key_that_another_claims_is_a_collision(struct scene *s)
 	l->word = (l->word & ~0xffULL) | SY_NEW;
 	SCENE_RUN(s, &f, SCENE_FROM_CLIENT, .verdict = SY_V_COLLISION, .out = SCENE_DROPPED);
 	assert_int_equal(rig_state(l->word), SY_NEW);
+	rig_clear(&rig);
 }
 
 /* ---- answered with a RST ---- */
@@ -365,6 +365,7 @@ static void a_full_table_is_reset(struct scene *s)
 		l->word = (uint64_t)(i + 1) << SY_ID_SHIFT | SY_ESTABLISHED;
 	}
 	SCENE_RUN(s, &f, SCENE_FROM_CLIENT, .verdict = SY_V_TABLE_FULL, RESET_TO_CLIENT, .with_ack = true, .ack = 1001);
+	rig_clear(&rig);
 }
 
 static void evicted_flows_are_reset_from_either_side(struct scene *s)
@@ -468,12 +469,7 @@ static void an_interface_of_nobody_is_left_to_tc(struct scene *s)
 
 /* ---- each on both hooks ---- */
 
-struct body {
-	const char *sentence;
-	void (*run)(struct scene *s);
-};
-
-static const struct body bodies[] = {
+static const struct scene_body bodies[] = {
 	{ "Ethernet frames of other protocols pass byte for byte", ethernet_of_others_passes },
 	{ "IP packets that are for no listener pass byte for byte", ip_of_others_passes },
 	{ "VLAN frames pass byte for byte", tagged_frames_pass },
@@ -504,42 +500,8 @@ static const struct body bodies[] = {
 	{ "an interface that takes no XDP frames is left to TC", an_interface_without_xdp_is_left_to_tc },
 	{ "an interface that has no record is left to TC", an_interface_of_nobody_is_left_to_tc },
 };
-#define N_BODIES (sizeof(bodies) / sizeof(*bodies))
-
-struct run {
-	const struct body *body;
-	struct scene scene;
-	char name[160];
-};
-
-static void run_body(void **state)
-{
-	struct run *r = *state;
-
-	scene_set(&r->scene);
-	r->body->run(&r->scene);
-}
 
 int main(void)
 {
-	static struct run runs[N_BODIES * RIG_N_HOOKS];
-	struct CMUnitTest cases[N_BODIES * RIG_N_HOOKS];
-	struct steelyard_bpf *skel;
-	int failed;
-
-	rig_enter_namespace();
-	skel = steelyard_bpf__open();
-	rig_load(&rig, skel ? skel->obj : NULL, SCENE_GROUPS, 0);
-	for (size_t i = 0; i < N_BODIES * RIG_N_HOOKS; i++) {
-		struct run *r = &runs[i];
-
-		r->body = &bodies[i / RIG_N_HOOKS];
-		r->scene = (struct scene){ .rig = &rig, .hook = (enum rig_hook)(i % RIG_N_HOOKS), .step = r->body->sentence };
-		snprintf(r->name, sizeof(r->name), "%s: %s", r->scene.hook == RIG_XDP ? "xdp" : "tc", r->body->sentence);
-		cases[i] = (struct CMUnitTest){ r->name, run_body, NULL, NULL, r };
-	}
-	failed = cmocka_run_group_tests_name("packets", cases, NULL, NULL);
-	rig_unload(&rig);
-	steelyard_bpf__destroy(skel);
-	return failed;
+	return scene_main("packets", &rig, bodies, sizeof(bodies) / sizeof(*bodies));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* See scene.h. */
 #include "scene.h"
+#include "lines.h"
+#include "steelyard.skel.h"
 #include <inttypes.h>
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -56,7 +58,8 @@ static int ifindex_of(const struct scene *s, enum scene_side side)
 static void check_macs(const struct scene *s, const struct frame *in, const struct frame_view *v, enum scene_side out_side)
 {
 	const uint8_t *from = out_side == SCENE_FROM_CLIENT ? s->rig->mac_client_if : s->rig->mac_backend_if;
-	const uint8_t *to = out_side == SCENE_FROM_CLIENT ? client_mac : backend_mac;
+	/* rig.h: the neighbour's address ends in the byte that its MAC ends in */
+	const uint8_t to[6] = { 0x02, 0, 0, out_side == SCENE_FROM_CLIENT ? 1 : 2, 0, (uint8_t)(ntohl(v->daddr) & 0xff) };
 
 	REQUIRE(s, !memcmp(v->from_mac, from, 6), "source MAC is not that of the interface it leaves by");
 	REQUIRE(s, !memcmp(v->to_mac, to, 6), "destination MAC is not the neighbour's");
@@ -218,4 +221,48 @@ void scene_handshake(const struct scene *s)
 void scene_age(const struct scene *s, struct sy_line *l, uint32_t seconds)
 {
 	l->seen = rig_jiffies() - seconds * s->rig->hz;
+}
+
+/* ---- a test program ---- */
+
+struct scene_case {
+	const struct scene_body *body;
+	struct scene scene;
+	char name[160];
+};
+
+static void run_case(void **state)
+{
+	struct scene_case *c = *state;
+	struct lines_report report;
+
+	scene_set(&c->scene);
+	c->body->run(&c->scene);
+	if (lines_check(c->scene.rig, &report))
+		fail_msg("%s: %s", c->name, lines_text(&report));
+}
+
+int scene_main(const char *group, struct rig *r, const struct scene_body *bodies, size_t n)
+{
+	static struct scene_case all[SCENE_MAX_BODIES * RIG_N_HOOKS];
+	struct CMUnitTest cases[SCENE_MAX_BODIES * RIG_N_HOOKS];
+	struct steelyard_bpf *skel;
+	int failed;
+
+	assert_true(n <= SCENE_MAX_BODIES);
+	rig_enter_namespace();
+	skel = steelyard_bpf__open();
+	rig_load(r, skel ? skel->obj : NULL, SCENE_GROUPS, 0);
+	for (size_t i = 0; i < n * RIG_N_HOOKS; i++) {
+		struct scene_case *c = &all[i];
+
+		c->body = &bodies[i / RIG_N_HOOKS];
+		c->scene = (struct scene){ .rig = r, .hook = (enum rig_hook)(i % RIG_N_HOOKS), .step = c->body->sentence };
+		snprintf(c->name, sizeof(c->name), "%s: %s", c->scene.hook == RIG_XDP ? "xdp" : "tc", c->body->sentence);
+		cases[i] = (struct CMUnitTest){ c->name, run_case, NULL, NULL, c };
+	}
+	failed = _cmocka_run_group_tests(group, cases, n * RIG_N_HOOKS, NULL, NULL);
+	rig_unload(r);
+	steelyard_bpf__destroy(skel);
+	return failed;
 }

@@ -62,3 +62,12 @@ void scene_syn_ack(const struct scene *s);
 #define SCENE_BACKEND_ISN 9000U
 /* Make a line look as if its last packet was that long ago. */
 void scene_age(const struct scene *s, struct sy_line *l, uint32_t seconds);
+
+/* A test program: each body on each hook, on a stage set anew; afterwards the flow table must be sound (lines.h). Opens, loads
+ * and closes the product's object; returns what main returns. */
+struct scene_body {
+	const char *sentence;
+	void (*run)(struct scene *s);
+};
+#define SCENE_MAX_BODIES 64
+int scene_main(const char *group, struct rig *r, const struct scene_body *bodies, size_t n);
