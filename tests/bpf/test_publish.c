@@ -7,7 +7,7 @@
 #include "pinned.h"
 #include "unit.h"
 
-#define NOW 1700000000000000000ULL
+#define NOW    1700000000000000000ULL
 #define SECOND 1000000000ULL
 #define MINUTE (60 * SECOND)
 
@@ -17,8 +17,7 @@ static struct publish *publish;
 static uint32_t service;
 
 static const struct pinned_instance three[] = {
-	{ .at = "10.0.0.1:80", .weight = 1 }, { .at = "10.0.0.2:80", .weight = 2 }, { .at = "10.0.0.3:80", .weight = 7 }
-};
+	{.at = "10.0.0.1:80", .weight = 1}, {.at = "10.0.0.2:80", .weight = 2}, {.at = "10.0.0.3:80", .weight = 7}};
 
 static int set_up(void **state)
 {
@@ -101,7 +100,7 @@ static void weights_to_cumulative(void **state)
 
 static void unchanged_writes_nothing(void **state)
 {
-	const struct pinned_instance reordered[] = { three[2], three[0], three[1] };
+	const struct pinned_instance reordered[] = {three[2], three[0], three[1]};
 	struct publish_stats stats;
 	uint64_t before;
 
@@ -136,11 +135,13 @@ static void unhealthy_drains(void **state)
 	assert_int_equal(maps->backends[id].since_ns, NOW + SECOND);
 	assert_int_equal(table_length(service), 2);
 	(void)put(three, 3, NOW + 2 * SECOND);
-	assert_int_equal(maps->backends[id].word, SY_BACKEND_WORD(SY_WORD_GEN(maps->backends[id].word), SY_UP, SY_R_NONE));
+	assert_int_equal(maps->backends[id].word,
+			 SY_BACKEND_WORD(SY_WORD_GEN(maps->backends[id].word), SY_UP, SY_R_NONE));
 	assert_int_equal(table_length(service), 3);
 }
 
-/* prepare is called for a new backend after evictions and before the table: what it sees then is the order of things. */
+/* prepare is called for a new backend after evictions and before the table: what it sees then is the order of things.
+ */
 struct order {
 	uint32_t evicted;
 	uint64_t table, word;
@@ -160,10 +161,10 @@ static int look(void *ctx, struct sy_backend *b)
 
 static void eviction_precedes_table(void **state)
 {
-	const struct pinned_instance next[] = { three[0], { .at = "10.0.0.4:80", .weight = 1 } };
-	const struct selector_rules rules = { .cluster_fallback_all = true, .family_v4 = true };
-	struct order order = { 0 };
-	const struct publish_hooks hooks = { .prepare = look, .ctx = &order };
+	const struct pinned_instance next[] = {three[0], {.at = "10.0.0.4:80", .weight = 1}};
+	const struct selector_rules rules = {.cluster_fallback_all = true, .family_v4 = true};
+	struct order order = {0};
+	const struct publish_hooks hooks = {.prepare = look, .ctx = &order};
 	struct publish_stats stats;
 	uint64_t table;
 
@@ -187,7 +188,7 @@ static int no_path(void *ctx, struct sy_backend *b)
 static void without_a_path_not_picked(void **state)
 {
 	bool broken = true;
-	const struct publish_hooks hooks = { .prepare = no_path, .ctx = &broken };
+	const struct publish_hooks hooks = {.prepare = no_path, .ctx = &broken};
 	uint64_t before;
 	uint32_t id;
 
@@ -208,7 +209,7 @@ static void without_a_path_not_picked(void **state)
 
 static void id_kept_while_active(void **state)
 {
-	const struct pinned_instance other[] = { three[0], three[1], { .at = "10.0.0.9:80", .weight = 1 } };
+	const struct pinned_instance other[] = {three[0], three[1], {.at = "10.0.0.9:80", .weight = 1}};
 	uint32_t id, generation, newcomer;
 
 	(void)state;
@@ -256,13 +257,13 @@ static void reappearing_keeps_id(void **state)
 
 static void restart_changes_nothing(void **state)
 {
-	const struct pinned_instance list[] = { three[0],
-						three[1],
-						three[2],
-						{ .at = "10.0.0.4:80", .weight = 0 },
-						{ .at = "10.0.0.1:80", .weight = 0.5 },
-						{ .at = "somewhere:80", .weight = 1 },
-						{ .at = "somewhere:80", .weight = 1 } };
+	const struct pinned_instance list[] = {three[0],
+					       three[1],
+					       three[2],
+					       {.at = "10.0.0.4:80", .weight = 0},
+					       {.at = "10.0.0.1:80", .weight = 0.5},
+					       {.at = "somewhere:80", .weight = 1},
+					       {.at = "somewhere:80", .weight = 1}};
 	struct publish_stats stats;
 	uint64_t before;
 	uint32_t again;
@@ -294,7 +295,7 @@ static void restart_finishes_a_table(void **state)
 	restart();
 	assert_int_equal(pinned_service(publish, "orders", "10.9.0.1:80", 0, &service), 0);
 	{
-		struct pinned_instance list[] = { three[0], three[1], three[2] };
+		struct pinned_instance list[] = {three[0], three[1], three[2]};
 
 		list[0].weight = 5;
 		stats = put(list, 3, NOW + SECOND);
@@ -304,7 +305,8 @@ static void restart_finishes_a_table(void **state)
 
 static void rejected_are_shown(void **state)
 {
-	const struct pinned_instance list[] = { three[0], { .at = "10.0.0.1:80", .weight = 0.5 }, { .at = "nowhere", .weight = 1 } };
+	const struct pinned_instance list[] = {
+		three[0], {.at = "10.0.0.1:80", .weight = 0.5}, {.at = "nowhere", .weight = 1}};
 	struct inspect *i = inspect_over(maps);
 	_cleanup_json_ cJSON *backends = NULL, *after = NULL;
 
@@ -403,7 +405,7 @@ static void one_of_5000(void **state)
 	other_table = maps->services[other].table;
 	for (unsigned k = 0; k < 5000; k++) {
 		snprintf(at[k], sizeof(at[k]), "10.1.%u.%u:8080", k / 250, k % 250);
-		list[k] = (struct pinned_instance){ .at = at[k], .weight = 1 + k % 7 };
+		list[k] = (struct pinned_instance){.at = at[k], .weight = 1 + k % 7};
 	}
 	stats = put(list, 5000, NOW);
 	assert_int_equal(stats.n_new, 5000);
@@ -434,7 +436,7 @@ static void many_switches(void **state)
 
 static void listener_has_one_owner(void **state)
 {
-	struct sy_listener_key key = { .addr = inet_addr("10.9.0.1"), .port = htons(80), .proto = IPPROTO_TCP };
+	struct sy_listener_key key = {.addr = inet_addr("10.9.0.1"), .port = htons(80), .proto = IPPROTO_TCP};
 	struct sy_listener value;
 	uint32_t other, n = 0;
 
@@ -500,13 +502,14 @@ static void endpoint_is_shared(void **state)
 	assert_int_not_equal(a, b);
 	assert_int_not_equal(maps->backends[a].endpoint, 0);
 	assert_int_equal(maps->backends[a].endpoint, maps->backends[b].endpoint);
-	assert_int_not_equal(maps->backends[a].endpoint, maps->backends[pinned_find(maps, service, "10.0.0.2:80")].endpoint);
+	assert_int_not_equal(maps->backends[a].endpoint,
+			     maps->backends[pinned_find(maps, service, "10.0.0.2:80")].endpoint);
 }
 
 static void least_timeout(void **state)
 {
-	const struct service_key key = { .registry = "test", .ns = "", .group = "DEFAULT_GROUP", .name = "quick" };
-	struct service_settings set = { 0 };
+	const struct service_key key = {.registry = "test", .ns = "", .group = "DEFAULT_GROUP", .name = "quick"};
+	struct service_settings set = {0};
 	uint32_t before = maps->config->min_timeout, id;
 
 	(void)state;
@@ -520,7 +523,10 @@ static void least_timeout(void **state)
 	assert_int_equal(maps->config->min_timeout, before);
 }
 
-#define C(sentence, func) { sentence, func, set_up, tear_down, NULL }
+#define C(sentence, func)                                                                                              \
+	{                                                                                                              \
+		sentence, func, set_up, tear_down, NULL                                                                \
+	}
 
 int main(void)
 {

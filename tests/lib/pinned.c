@@ -53,7 +53,7 @@ const char *pinned_dir(void)
 
 struct load *pinned_load(void)
 {
-	const struct load_options o = { .pin_dir = pinned_dir(), .flows = PINNED_FLOWS, .quiet = true };
+	const struct load_options o = {.pin_dir = pinned_dir(), .flows = PINNED_FLOWS, .quiet = true};
 	enum load_fail fail;
 	char why[512];
 	struct load *l = load_open(&o, &fail, why, sizeof(why));
@@ -85,7 +85,8 @@ static void fill(struct instance *i, const struct pinned_instance *from)
 }
 
 int pinned_publish_by(struct publish *p, uint32_t service, const struct pinned_instance *list, size_t n,
-		      const struct selector_rules *rules, enum sy_state gone, uint64_t now_ns, struct publish_stats *ret)
+		      const struct selector_rules *rules, enum sy_state gone, uint64_t now_ns,
+		      struct publish_stats *ret)
 {
 	struct snapshot *s = snapshot_new("DEFAULT_GROUP", "test");
 	struct selection sel;
@@ -104,17 +105,19 @@ int pinned_publish_by(struct publish *p, uint32_t service, const struct pinned_i
 int pinned_publish(struct publish *p, uint32_t service, const struct pinned_instance *list, size_t n, uint64_t now_ns,
 		   struct publish_stats *ret)
 {
-	const struct selector_rules rules = { .cluster_fallback_all = true, .family_v4 = true };
+	const struct selector_rules rules = {.cluster_fallback_all = true, .family_v4 = true};
 
 	return pinned_publish_by(p, service, list, n, &rules, SY_DRAINING, now_ns, ret);
 }
 
-int pinned_service(struct publish *p, const char *name, const char *listen, uint64_t drain_deadline_ns, uint32_t *ret_id)
+int pinned_service(struct publish *p, const char *name, const char *listen, uint64_t drain_deadline_ns,
+		   uint32_t *ret_id)
 {
-	const struct service_key key = { .registry = "test", .ns = "", .group = "DEFAULT_GROUP", .name = name };
+	const struct service_key key = {.registry = "test", .ns = "", .group = "DEFAULT_GROUP", .name = name};
 	struct endpoint e;
-	struct service_settings set = { .listen = &e, .n_listen = listen ? 1 : 0, .drain_deadline_ns = drain_deadline_ns };
-	static const uint64_t timeout_s[SY_N_TIMEOUTS] = { 60, 7440, 300, 30, 10 };
+	struct service_settings set = {
+		.listen = &e, .n_listen = listen ? 1 : 0, .drain_deadline_ns = drain_deadline_ns};
+	static const uint64_t timeout_s[SY_N_TIMEOUTS] = {60, 7440, 300, 30, 10};
 
 	if (listen && endpoint_parse(listen, &e))
 		die(listen);
@@ -135,7 +138,7 @@ static uint64_t digest_bytes(uint64_t h, const void *bytes, size_t size)
 /* Entries of a hash come in any order: their digests are added up. */
 static uint64_t digest_hash(int fd, size_t key_bytes, size_t value_bytes)
 {
-	char key[16] = { 0 }, value[1024], *at = NULL;
+	char key[16] = {0}, value[1024], *at = NULL;
 	uint64_t sum = 0;
 
 	while (bpf_map_get_next_key(fd, at, key) == 0) {
@@ -176,8 +179,8 @@ uint32_t pinned_find(const struct maps *m, uint32_t service, const char *at)
 	for (uint32_t id = 1; id < SY_MAX_BACKENDS; id++) {
 		const struct sy_backend *b = &m->backends[id];
 
-		if (b->family == AF_INET && b->service == service && b->addr[3] == e.addr.v4.s_addr && b->port == htons(e.port) &&
-		    SY_WORD_REASON(b->word) != SY_R_DUPLICATE)
+		if (b->family == AF_INET && b->service == service && b->addr[3] == e.addr.v4.s_addr &&
+		    b->port == htons(e.port) && SY_WORD_REASON(b->word) != SY_R_DUPLICATE)
 			return id;
 	}
 	return 0;

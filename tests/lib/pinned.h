@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A pin folder and a network namespace of a test's own, with what an agent does to them: load, publish, go away, come back.
- * Failures of the surroundings print and abort. */
+/* A pin folder and a network namespace of a test's own, with what an agent does to them: load, publish, go away, come
+ * back. Failures of the surroundings print and abort. */
 #pragma once
 #include "dataplane/inspect.h"
 #include "dataplane/load.h"
@@ -30,9 +30,11 @@ int pinned_publish(struct publish *p, uint32_t service, const struct pinned_inst
 		   struct publish_stats *ret);
 /* The same with rules and the state of gone ones. */
 int pinned_publish_by(struct publish *p, uint32_t service, const struct pinned_instance *list, size_t n,
-		      const struct selector_rules *rules, enum sy_state gone, uint64_t now_ns, struct publish_stats *ret);
+		      const struct selector_rules *rules, enum sy_state gone, uint64_t now_ns,
+		      struct publish_stats *ret);
 /* A service of registry "test", group DEFAULT_GROUP, with one listener (NULL: none). */
-int pinned_service(struct publish *p, const char *name, const char *listen, uint64_t drain_deadline_ns, uint32_t *ret_id);
+int pinned_service(struct publish *p, const char *name, const char *listen, uint64_t drain_deadline_ns,
+		   uint32_t *ret_id);
 
 /* Everything the agent writes, as one number: memory-mapped maps and hashes. */
 uint64_t pinned_digest(const struct maps *m);

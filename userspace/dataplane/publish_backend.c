@@ -223,8 +223,10 @@ void backend_reclaim(struct publish *p, uint64_t now_ns, bool hurry)
 		uint32_t id = p->leaving[i];
 		const struct sy_backend *b = &p->maps->backends[id];
 
-		/* what the selection under way lists again is about to be of use */
-		if ((b->flags & SY_B_LISTED) || p->local[id].round == p->round)
+		if (b->flags & SY_B_LISTED)
+			continue;
+		/* in a hurry is a selection that has run out of ids: what it lists again is about to be of use */
+		if (hurry && p->local[id].round == p->round)
 			continue;
 		if (__atomic_load_n(&p->maps->loads[id].active, __ATOMIC_ACQUIRE))
 			continue;

@@ -142,10 +142,10 @@ static int make_backend(struct round *r, size_t i)
 	int err;
 
 	candidate_key(r, i, &key);
-	err = backend_make(r->p, r->s, &key, c->instance->weight, &id);
+	err = backend_make(r->p, r->s, &key, c->weight, &id);
 	if (err == -ENOSPC) {
 		backend_reclaim(r->p, r->now_ns, true);
-		err = backend_make(r->p, r->s, &key, c->instance->weight, &id);
+		err = backend_make(r->p, r->s, &key, c->weight, &id);
 	}
 	if (err)
 		return err;
@@ -187,7 +187,7 @@ static void apply_better(struct round *r)
 		if (!r->ids[i])
 			continue;
 		b = &r->p->maps->backends[r->ids[i]];
-		memcpy(&weight, &c->instance->weight, sizeof(weight));
+		memcpy(&weight, &c->weight, sizeof(weight));
 		if (c->state == SY_UP && (SY_WORD_STATE(b->word) == SY_UP || has_path(r, r->ids[i])))
 			set_word(r, r->ids[i], SY_UP, c->reason);
 		else if (c->state == SY_UP)
