@@ -96,7 +96,7 @@ def test_flows_and_their_filters(agent, lab):
 def test_stats_counts_every_packet_under_one_verdict(agent):
     verdicts = agent.cli("stats")["verdicts"]
     assert all(isinstance(v, int) for v in verdicts.values())
-    listed = re.findall(r'X\([A-Z_0-9]+, "([a-z0-9-]+)"', (BUILD.parent / "include" / "sy_verdict.h").read_text())
+    listed = re.findall(r'\tX\([A-Z_0-9]+, "([a-z0-9-]+)"', (BUILD.parent / "include" / "sy_verdict.h").read_text())
     assert set(verdicts) == set(listed)
     assert verdicts["new"] == 100
     packets = agent.cli("services")[0]["packets"]
