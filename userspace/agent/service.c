@@ -267,6 +267,11 @@ int service_settings(struct service *s, const struct endpoint *keep, size_t n_ke
 	r = publish_service(s->publish, &key, &settings, &s->id);
 	s->published = !r;
 	s->hold.hold_ns = s->config->hold_ns;
+	if (s->hold.held && !s->hold.hold_ns) {
+		/* no longer to be held */
+		s->hold.until_ns = 0;
+		arm_hold(s);
+	}
 	return r;
 }
 

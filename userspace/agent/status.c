@@ -110,9 +110,9 @@ static void add_services(cJSON *status, cJSON *warnings, const struct pipeline *
 			add_hold(holds, warnings, s, name);
 		if (!record)
 			warn(warnings, "%s: not served, see the log", name);
-		else if (!s->answered)
+		else if (!s->answered && !s->hold.held)
 			warn(warnings, "%s: the registry has not answered yet", name);
-		else if (!s->n_eligible)
+		else if (s->answered && !s->n_eligible)
 			warn(warnings, "%s: no eligible backend", name);
 		if (s->fell_back)
 			warn(warnings, "%s: nobody is left in cluster %s, every cluster is used", name,
