@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import json
+import mmap
 import os
 import pathlib
 import signal
@@ -20,7 +21,7 @@ PORT = 8080  # backends listen here
 
 _libc = ctypes.CDLL(None, use_errno=True)
 SYS_BPF = 321  # x86-64
-BPF_PROG_QUERY, BPF_ENABLE_STATS, BPF_TCX_INGRESS = 16, 32, 46
+BPF_OBJ_GET, BPF_PROG_QUERY, BPF_ENABLE_STATS, BPF_TCX_INGRESS = 7, 16, 32, 46
 TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 19, 20, 21
 
 
@@ -156,6 +157,20 @@ def tcx_programs(ifindex):
     if _libc.syscall(SYS_BPF, BPF_PROG_QUERY, attr, 64):
         return []
     return list(ids[: struct.unpack_from("I", attr, 24)[0]])
+
+
+def map_bytes(pin):
+    """All of a pinned, memory-mapped map."""
+    path = ctypes.create_string_buffer(str(pin).encode())
+    fd = _libc.syscall(SYS_BPF, BPF_OBJ_GET, ctypes.create_string_buffer(struct.pack("Q", ctypes.addressof(path)), 128), 64)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), f"BPF_OBJ_GET {pin}")
+    try:
+        info = dict(l.split(":\t") for l in open(f"/proc/self/fdinfo/{fd}").read().splitlines() if ":\t" in l)
+        with mmap.mmap(fd, int(info["value_size"]) * int(info["max_entries"]), prot=mmap.PROT_READ) as m:
+            return bytes(m)
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from agent import host
-from lab import wait_for
+from lab import map_bytes, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +21,10 @@ def agent(lab, start_agent):
 
 def text(agent, **weights):
     return agent.service_text("web", *(host(agent.lab.backends[b], w) for b, w in weights.items()))
+
+
+def agent_pages(agent):
+    return [map_bytes(agent.pins / name) for name in ["services", "endpoints", "tables"]]
 
 
 def never_changes(agent, weights, seconds):
@@ -85,13 +89,13 @@ def test_an_emptied_service_is_held_and_then_applied(lab, start_agent):
 
 
 def test_an_unchanged_or_reordered_file_publishes_nothing(agent):
-    before = agent.service()["generation"]
+    before, pages = agent.service()["generation"], agent_pages(agent)
     for names in [("b1", "b2"), ("b2", "b1"), ("b1", "b2")]:
         agent.weigh(**{n: 1 for n in names})
         # a change of another service's file, seen later than ours, says that ours has been read
         agent.list_hosts("marker", host("10.77.0.99"))
         never_changes(agent, {"b1": 1, "b2": 1}, 0.2)
-    assert agent.service()["generation"] == before
+    assert agent.service()["generation"] == before and agent_pages(agent) == pages
     agent.weigh(b1=1, b2=2)
     agent.wait_table(b1=1, b2=2)
     assert agent.service()["generation"] == before + 1
