@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "../base/cleanup.h"
 #include "../base/json.h"
+#include "../base/utf8.h"
 
 #define MAX_BODY_BYTES	 65536
 #define MAX_HEADER_BYTES 16384
@@ -166,6 +167,16 @@ static void answer_error(struct evhttp_request *q, int code, const char *why)
 		evhttp_send_error(q, 500, NULL);
 }
 
+/* What the client sent may be quoted in a refusal, and need not be UTF-8; JSON has to be. */
+static void clean(char *text)
+{
+	if (utf8_valid(text, strlen(text)))
+		return;
+	for (; *text; text++)
+		if (*text & 0x80)
+			*text = '?';
+}
+
 /* true and the value (NULL: no body), or false when there is a body that is no JSON. */
 static bool body_parse(struct evhttp_request *q, cJSON **ret)
 {
@@ -199,10 +210,12 @@ static void on_request(struct evhttp_request *q, void *arg)
 			return;
 		}
 		json = r->handler(c->ctx, body, query ? query : "", &code, why, sizeof(why));
-		if (json)
+		if (json) {
 			answer(q, 200, json);
-		else
-			answer_error(q, code, why);
+			return;
+		}
+		clean(why);
+		answer_error(q, code, why);
 		return;
 	}
 	answer_error(q, known ? 405 : 404, known ? "this page does not take that method" : why);

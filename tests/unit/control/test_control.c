@@ -43,6 +43,11 @@ static cJSON *post_verb(void *ctx, const cJSON *body, const char *query, int *re
 
 	(void)ctx;
 	(void)query;
+	if (service && !strcmp(service, "odd")) {
+		*ret_code = 409;
+		(void)snprintf(why, why_size, "\xff\xc3 is odd");
+		return NULL;
+	}
 	if (!service) {
 		*ret_code = 404;
 		(void)snprintf(why, why_size, "no service is named");
@@ -218,6 +223,22 @@ static void a_refusal_is_a_sentence_and_a_status(void **state)
 	server_stop(&s);
 }
 
+static void a_refusal_is_utf8_whatever_it_quotes(void **state)
+{
+	_cleanup_json_ cJSON *body = cJSON_CreateObject();
+	struct call c = {.method = "POST", .path = "/api/verb", .body = body};
+	struct server s;
+
+	(void)state;
+	(void)cJSON_AddStringToObject(body, "service", "odd");
+	server_start(&s);
+	call(s.loop, &c);
+	assert_int_equal(c.code, 409);
+	assert_string_equal(json_string(c.answer, "error"), "?? is odd");
+	cJSON_Delete(c.answer);
+	server_stop(&s);
+}
+
 static void an_answer_of_megabytes_arrives_whole(void **state)
 {
 	struct call c = {.method = "GET", .path = "/api/large"};
@@ -327,6 +348,7 @@ int main(void)
 		cmocka_unit_test(a_page_gets_its_context_and_query),
 		cmocka_unit_test(a_verb_gets_its_body_and_answers_json),
 		cmocka_unit_test(a_refusal_is_a_sentence_and_a_status),
+		cmocka_unit_test(a_refusal_is_utf8_whatever_it_quotes),
 		cmocka_unit_test(an_answer_of_megabytes_arrives_whole),
 		cmocka_unit_test(a_body_that_is_no_json_is_refused),
 		cmocka_unit_test(the_socket_is_its_owners_alone_and_goes_with_the_server),
