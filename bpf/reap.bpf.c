@@ -201,17 +201,3 @@ int steelyard_arm(void *ctx)
 	s->armed++;
 	return bpf_timer_start(&s->timer, SY_SWEEP_PERIOD_NS, 0) ? 3 : 0;
 }
-
-struct clock_reading {
-	__u64 jiffies;
-	__u64 ns;
-};
-
-/* For the agent to find out how long a jiffy is. */
-SEC("syscall")
-int steelyard_clock(struct clock_reading *c)
-{
-	c->jiffies = bpf_jiffies64();
-	c->ns = bpf_ktime_get_ns();
-	return 0;
-}

@@ -155,8 +155,8 @@ INLINE int tc_action(int verdict, int action)
 	return action;
 }
 
-SEC("tc")
-int steelyard_tc(struct __sk_buff *ctx)
+/* The whole hook, inline: the bench calls it from a program that drives it. */
+INLINE int tc_packet(struct __sk_buff *ctx)
 {
 	int action = TC_ACT_SHOT, verdict;
 	void *data, *data_end;
@@ -177,4 +177,10 @@ int steelyard_tc(struct __sk_buff *ctx)
 	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, ctx->len), &action);
 	count_verdict(verdict);
 	return tc_action(verdict, action);
+}
+
+SEC("tc")
+int steelyard_tc(struct __sk_buff *ctx)
+{
+	return tc_packet(ctx);
 }

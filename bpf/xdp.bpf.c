@@ -98,8 +98,8 @@ INLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewr
 	return XDP_PASS; /* not reached: HOOK_FINISHES is 0 */
 }
 
-SEC("xdp")
-int steelyard_xdp(struct xdp_md *ctx)
+/* The whole hook, inline: tests and the bench call it from programs that drive it. */
+INLINE int xdp_packet(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
 	int action = XDP_DROP, verdict;
@@ -110,4 +110,10 @@ int steelyard_xdp(struct xdp_md *ctx)
 		return XDP_PASS;
 	count_verdict(verdict);
 	return action;
+}
+
+SEC("xdp")
+int steelyard_xdp(struct xdp_md *ctx)
+{
+	return xdp_packet(ctx);
 }

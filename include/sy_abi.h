@@ -47,18 +47,24 @@
 #define SY_STRIKE_SHIFT 6
 #define SY_STRIKE_MASK 0xc0ULL
 
+/* X(NAME, "name", "one line for people") */
+#define SY_LINE_STATES(X)                                                                                              \
+	X(FREE, "free", "nothing there")                                                                               \
+	X(BUSY, "busy", "being written or taken: absent for readers")                                                  \
+	X(NEW, "new", "published for the claimers' look only: absent for packets")                                     \
+	X(SYN, "syn", "handshake under way")                                                                           \
+	X(ESTABLISHED, "established", "handshake completed")                                                           \
+	X(CLIENT_CLOSED, "client-closed", "half-closed: the client has sent FIN")                                      \
+	X(BACKEND_CLOSED, "backend-closed", "half-closed: the backend has sent FIN")                                   \
+	X(CLOSING, "closing", "both sides have sent FIN")                                                              \
+	X(USED, "used", "return line: live if its mate is")                                                            \
+	X(USED_ESTABLISHED, "used-established", "return line: a hint that the flow is established")                    \
+	X(TIMEWAIT, "timewait", "return line: source port kept back for 60 s")
+
 enum sy_line_state {
-	SY_FREE = 0,
-	SY_BUSY, /* being written or taken: absent for readers */
-	SY_NEW, /* forward line published for the claimers' look only: absent for packets */
-	SY_SYN,
-	SY_ESTABLISHED,
-	SY_CLIENT_CLOSED, /* half-closed: the client has sent FIN */
-	SY_BACKEND_CLOSED, /* half-closed: the backend has sent FIN */
-	SY_CLOSING,
-	SY_USED, /* return line: live if its mate is */
-	SY_USED_ESTABLISHED, /* return line: a hint that the flow is established */
-	SY_TIMEWAIT, /* return line: port kept back for 60 s */
+#define X(NAME, name, text) SY_##NAME,
+	SY_LINE_STATES(X)
+#undef X
 	SY_N_LINE_STATES
 };
 
@@ -116,7 +122,17 @@ struct sy_sweep {
 
 /* ---- backends: memory-mapped; written by the agent, read by every packet ----
  * word: bits 63..32 generation, bits 15..8 enum sy_reason, bits 7..0 enum sy_state. One store evicts. */
-enum sy_state { SY_UP = 0, SY_DRAINING, SY_EVICTED };
+#define SY_STATES(X)                                                                                                   \
+	X(UP, "up", "takes new flows")                                                                                 \
+	X(DRAINING, "draining", "no new flows, those it has go on")                                                    \
+	X(EVICTED, "evicted", "no new flows, those it had are reset")
+
+enum sy_state {
+#define X(NAME, name, text) SY_##NAME,
+	SY_STATES(X)
+#undef X
+	SY_N_STATES
+};
 #define SY_BACKEND_WORD(gen, state, reason) (((__u64)(gen) << 32) | ((__u64)(reason) << 8) | (state))
 #define SY_WORD_GEN(w) ((__u32)((w) >> 32))
 #define SY_WORD_STATE(w) ((__u32)(w) & 0xff)

@@ -21,8 +21,14 @@ static void say(const struct cli *c, const char *format, va_list ap)
 	}
 	if (c->json) {
 		json = cJSON_CreateObject();
-		if (json && cJSON_AddStringToObject(json, "error", why))
+		if (json && cJSON_AddStringToObject(json, "error", why)) {
+			_cleanup_free_ char *line = cJSON_PrintUnformatted(json);
+
+			/* what reads the answer finds it there, what watches standard error finds one line */
 			(void)cli_show(c, json);
+			if (line)
+				(void)fprintf(stderr, "%s\n", line);
+		}
 		return;
 	}
 	(void)fflush(c->print.out); /* so that a report's last word comes last */

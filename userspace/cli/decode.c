@@ -34,22 +34,14 @@ static const struct name events[] = {
 #undef X
 };
 static const struct name states[] = {
-	[SY_UP] = {"up", "takes new flows", NULL},
-	[SY_DRAINING] = {"draining", "no new flows, those it has go on", NULL},
-	[SY_EVICTED] = {"evicted", "no new flows, those it had are reset", NULL},
+#define X(NAME, name, text) [SY_##NAME] = {name, text, NULL},
+	SY_STATES(X)
+#undef X
 };
-static const struct name line_states[SY_N_LINE_STATES] = {
-	[SY_FREE] = {"free", "nothing there", NULL},
-	[SY_BUSY] = {"busy", "being written or taken", NULL},
-	[SY_NEW] = {"new", "claimed, not a flow yet", NULL},
-	[SY_SYN] = {"syn", "handshake under way", NULL},
-	[SY_ESTABLISHED] = {"established", "handshake completed", NULL},
-	[SY_CLIENT_CLOSED] = {"client-closed", "half-closed: the client has sent FIN", NULL},
-	[SY_BACKEND_CLOSED] = {"backend-closed", "half-closed: the backend has sent FIN", NULL},
-	[SY_CLOSING] = {"closing", "both sides have sent FIN", NULL},
-	[SY_USED] = {"used", "return line: live if its mate is", NULL},
-	[SY_USED_ESTABLISHED] = {"used-established", "return line of an established flow", NULL},
-	[SY_TIMEWAIT] = {"timewait", "return line: port kept back for 60 s", NULL},
+static const struct name line_states[] = {
+#define X(NAME, name, text) [SY_##NAME] = {name, text, NULL},
+	SY_LINE_STATES(X)
+#undef X
 };
 
 static const struct list {

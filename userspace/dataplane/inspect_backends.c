@@ -24,9 +24,13 @@ const char *inspect_reason_name(unsigned reason)
 
 const char *inspect_state_name(unsigned state)
 {
-	static const char *const names[] = {"up", "draining", "evicted"};
+	static const char *const names[] = {
+#define X(NAME, name, text) [SY_##NAME] = (name),
+		SY_STATES(X)
+#undef X
+	};
 
-	return state < 3 ? names[state] : "unknown";
+	return state < SY_N_STATES ? names[state] : "unknown";
 }
 
 bool inspect_backend_in_use(const struct inspect *i, uint32_t id)

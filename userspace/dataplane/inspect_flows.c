@@ -13,15 +13,17 @@
 
 const char *inspect_line_state_name(uint64_t word)
 {
-	static const char *const names[SY_N_LINE_STATES] = {
-		"free",	       "busy",	      "new",	 "syn",	 "established",
-		"half-closed", "half-closed", "closing", "used", "used-established",
-		"time-wait",
+	static const char *const names[] = {
+#define X(NAME, name, text) [SY_##NAME] = (name),
+		SY_LINE_STATES(X)
+#undef X
 	};
 	uint64_t state = word & SY_STATE_MASK;
 
 	if ((word & SY_F_RESET) && state >= SY_SYN && state <= SY_CLOSING)
 		return "reset";
+	if (state == SY_CLIENT_CLOSED || state == SY_BACKEND_CLOSED)
+		return "half-closed";
 	return state < SY_N_LINE_STATES ? names[state] : "unknown";
 }
 
