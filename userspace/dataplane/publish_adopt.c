@@ -34,11 +34,11 @@ static void adopt_key(struct publish *p, uint32_t id, struct id_key *ret)
 	struct sy_backend_info info = {0};
 
 	if (bpf_map_lookup_elem(p->maps->fd_backend_info, &id, &info) == 0)
-		p->local[id].text = publish_text_hash(&info);
+		p->local[id].text = publish_text_hash(info.cluster);
 	memset(ret, 0, sizeof(*ret));
 	ret->service = b->service;
 	if (!b->family) {
-		ret->text = id_key_text_hash(info.address);
+		ret->text = publish_text_bad_hash(info.address);
 		return;
 	}
 	memcpy(ret->addr, b->addr, sizeof(ret->addr));

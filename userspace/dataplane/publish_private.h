@@ -13,7 +13,7 @@
 #define PUBLISH_GONE_NS (600ULL * 1000000000ULL)
 
 struct backend_local {
-	uint64_t text;	  /* hash of the backend_info written, 0: none */
+	uint64_t text;	  /* hash of what of its backend_info may change, 0: none */
 	uint32_t place;	  /* in its service's ids */
 	uint32_t leaving; /* place + 1 in publish.leaving, 0: not there */
 	uint32_t round;	  /* of the last selection that listed it */

@@ -25,7 +25,8 @@ struct round {
 	struct publish *p;
 	struct service_local *s;
 	const struct selection *sel;
-	uint32_t *ids; /* owned, by candidate; 0: no id left for it */
+	struct id_key *keys; /* borrowed, by candidate */
+	uint32_t *ids;	     /* borrowed, by candidate; 0: no id left for it */
 	enum sy_state gone_state;
 	uint64_t now_ns;
 	struct publish_stats stats;
@@ -35,42 +36,34 @@ struct round {
 	int err;
 };
 
-/* Candidates come sorted, so entries of one address, or of one bad text, are neighbours. */
-static void candidate_key(const struct round *r, size_t i, struct id_key *key)
+/* Candidates come sorted, so entries of one address, the winner first, or of one bad text, are neighbours: counted up
+ * they have keys of their own. */
+static void candidate_key(struct round *r, size_t i)
 {
 	const struct candidate *c = &r->sel->candidates[i];
-	bool bad = c->reason == SY_R_BAD_ADDRESS;
+	struct id_key *key = &r->keys[i];
+	uint32_t ordinal;
 
-	if (bad) {
+	if (c->reason == SY_R_BAD_ADDRESS) {
 		memset(key, 0, sizeof(*key));
 		key->service = r->s->id;
-		key->text = id_key_text_hash(c->instance->address_text);
+		key->text = publish_text_bad_hash(c->instance->address_text);
 	} else {
 		id_key_set(key, r->s->id, &c->instance->endpoint);
 	}
-	if (!bad && c->reason != SY_R_DUPLICATE)
+	if (!i)
 		return;
-	for (size_t j = i; j-- > 0;) {
-		const struct candidate *d = &r->sel->candidates[j];
-
-		if (bad ? strcmp(d->instance->address_text, c->instance->address_text)
-			: endpoint_compare(&d->instance->endpoint, &c->instance->endpoint))
-			break;
-		if (d->reason == c->reason)
-			key->ordinal++;
-	}
-	if (!bad)
-		key->ordinal++;
+	ordinal = r->keys[i - 1].ordinal;
+	key->ordinal = ordinal;
+	key->ordinal = memcmp(key, &r->keys[i - 1], sizeof(*key)) ? 0 : ordinal + 1;
 }
 
 static void find_ids(struct round *r)
 {
 	r->p->round++;
 	for (size_t i = 0; i < r->sel->n_candidates; i++) {
-		struct id_key key;
-
-		candidate_key(r, i, &key);
-		r->ids[i] = keyed_ids_find(&r->p->backends, &key);
+		candidate_key(r, i);
+		r->ids[i] = keyed_ids_find(&r->p->backends, &r->keys[i]);
 		if (r->ids[i])
 			r->p->local[r->ids[i]].round = r->p->round;
 	}
@@ -137,15 +130,12 @@ static bool has_path(struct round *r, uint32_t id)
 static int make_backend(struct round *r, size_t i)
 {
 	const struct candidate *c = &r->sel->candidates[i];
-	struct id_key key;
 	uint32_t id;
-	int err;
+	int err = backend_make(r->p, r->s, &r->keys[i], c->weight, &id);
 
-	candidate_key(r, i, &key);
-	err = backend_make(r->p, r->s, &key, c->weight, &id);
 	if (err == -ENOSPC) {
 		backend_reclaim(r->p, r->now_ns, true);
-		err = backend_make(r->p, r->s, &key, c->weight, &id);
+		err = backend_make(r->p, r->s, &r->keys[i], c->weight, &id);
 	}
 	if (err)
 		return err;
@@ -363,10 +353,11 @@ int publish_selection(struct publish *p, uint32_t service, const struct selectio
 		      enum sy_source source, uint64_t received_ns, uint64_t now_ns, struct publish_stats *ret)
 {
 	_cleanup_free_ uint32_t *ids = calloc(sel->n_candidates + 1, sizeof(*ids));
-	struct round r = {.p = p, .sel = sel, .ids = ids, .gone_state = gone_state, .now_ns = now_ns};
+	_cleanup_free_ struct id_key *keys = calloc(sel->n_candidates + 1, sizeof(*keys));
+	struct round r = {.p = p, .sel = sel, .keys = keys, .ids = ids, .gone_state = gone_state, .now_ns = now_ns};
 	int err;
 
-	if (!ids)
+	if (!ids || !keys)
 		return -ENOMEM;
 	if (service >= SY_MAX_SERVICES || !p->services[service] || p->services[service]->removed)
 		return -ENOENT;

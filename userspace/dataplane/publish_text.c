@@ -7,11 +7,24 @@
 #include <string.h>
 #include "../base/cleanup.h"
 
-uint64_t publish_text_hash(const struct sy_backend_info *info)
-{
-	uint64_t h = id_key_text_hash(info->address) * 0x9e3779b97f4a7c15ULL + id_key_text_hash(info->cluster);
+#define KEPT(field) (sizeof(((struct sy_backend_info *)0)->field) - 1)
 
-	return h ? h : 1;
+static uint64_t hash_kept(const char *text, size_t kept)
+{
+	char copy[KEPT(address) + KEPT(cluster)];
+
+	(void)snprintf(copy, kept + 1, "%s", text);
+	return id_key_text_hash(copy);
+}
+
+uint64_t publish_text_hash(const char *cluster)
+{
+	return strlen(cluster) > KEPT(cluster) ? hash_kept(cluster, KEPT(cluster)) : id_key_text_hash(cluster);
+}
+
+uint64_t publish_text_bad_hash(const char *address)
+{
+	return hash_kept(address, KEPT(address));
 }
 
 static void info_fill(const struct candidate *c, struct sy_backend_info *ret)
@@ -52,12 +65,7 @@ int publish_text_write(struct publish *p, const struct selection *sel, const uin
 	int err;
 
 	for (size_t i = 0; i < sel->n_candidates; i++) {
-		struct sy_backend_info info;
-
-		if (!ids[i])
-			continue;
-		info_fill(&sel->candidates[i], &info);
-		if (publish_text_hash(&info) == p->local[ids[i]].text)
+		if (!ids[i] || publish_text_hash(sel->candidates[i].instance->cluster) == p->local[ids[i]].text)
 			continue;
 		if (n == room) {
 			struct sy_backend_info *more = realloc(infos, (room ? 2 * room : 64) * sizeof(*infos));
@@ -69,11 +77,11 @@ int publish_text_write(struct publish *p, const struct selection *sel, const uin
 				return -ENOMEM;
 			room = room ? 2 * room : 64;
 		}
-		infos[n] = info;
+		info_fill(&sel->candidates[i], &infos[n]);
 		keys[n++] = ids[i];
 	}
 	err = n ? write_batch(p, keys, infos, n) : 0;
 	for (uint32_t i = 0; !err && i < n; i++)
-		p->local[keys[i]].text = publish_text_hash(&infos[i]);
+		p->local[keys[i]].text = publish_text_hash(infos[i].cluster);
 	return err;
 }
