@@ -114,11 +114,17 @@ void id_key_set(struct id_key *key, uint32_t service, const struct endpoint *e)
 	}
 }
 
-uint64_t id_key_text_hash(const char *text)
+uint64_t id_key_text_hash_n(const char *text, size_t max)
 {
+	const unsigned char *c = (const unsigned char *)text;
 	uint64_t h = 0xcbf29ce484222325ULL;
 
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		h = (h ^ *c) * 0x100000001b3ULL;
+	for (size_t i = 0; i < max && c[i]; i++)
+		h = (h ^ c[i]) * 0x100000001b3ULL;
 	return h ? h : 1;
+}
+
+uint64_t id_key_text_hash(const char *text)
+{
+	return id_key_text_hash_n(text, SIZE_MAX);
 }

@@ -39,3 +39,4 @@ void keyed_ids_release(struct keyed_ids *k, uint32_t id);
 /* The address part of a key. */
 void id_key_set(struct id_key *key, uint32_t service, const struct endpoint *e);
 uint64_t id_key_text_hash(const char *text); /* never 0 */
+uint64_t id_key_text_hash_n(const char *text, size_t max); /* of its first max bytes at most */

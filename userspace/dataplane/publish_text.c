@@ -9,22 +9,14 @@
 
 #define KEPT(field) (sizeof(((struct sy_backend_info *)0)->field) - 1)
 
-static uint64_t hash_kept(const char *text, size_t kept)
-{
-	char copy[KEPT(address) + KEPT(cluster)];
-
-	(void)snprintf(copy, kept + 1, "%s", text);
-	return id_key_text_hash(copy);
-}
-
 uint64_t publish_text_hash(const char *cluster)
 {
-	return strlen(cluster) > KEPT(cluster) ? hash_kept(cluster, KEPT(cluster)) : id_key_text_hash(cluster);
+	return id_key_text_hash_n(cluster, KEPT(cluster));
 }
 
 uint64_t publish_text_bad_hash(const char *address)
 {
-	return hash_kept(address, KEPT(address));
+	return id_key_text_hash_n(address, KEPT(address));
 }
 
 static void info_fill(const struct candidate *c, struct sy_backend_info *ret)
