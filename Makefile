@@ -98,11 +98,11 @@ $(B)/bpf/test/%.o: tests/bench/%.bpf.c
 $(B)/bpf/test/with_%.linked.o: $(BPF_OBJ) $(B)/bpf/test/with_%.o
 	$(call say,BPFLINK,$@)
 	$(Q)$(BPFTOOL) gen object $@ $^
-$(B)/gen/with_%.skel.h: $(B)/bpf/test/with_%.linked.o
+$(filter $(B)/gen/with_%,$(TESTBPF_SKEL)): $(B)/gen/with_%.skel.h: $(B)/bpf/test/with_%.linked.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name with_$* > $@
-$(B)/gen/%.skel.h: $(B)/bpf/test/%.o
+$(filter-out $(B)/gen/with_%,$(TESTBPF_SKEL)): $(B)/gen/%.skel.h: $(B)/bpf/test/%.o
 	$(call say,SKEL,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@
