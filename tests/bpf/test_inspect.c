@@ -273,7 +273,7 @@ static void every_map_is_decoded(void **state)
 
 		assert_true(json_number(map, "id", &id) && id > 0);
 		assert_true(json_number(map, "layout", &layout) && layout == SY_LAYOUT_VERSION);
-		assert_true(json_number(map, "used", &used));
+		assert_true(json_number(map, "use", &used));
 		if (!strcmp(name, "lines") || !strcmp(name, "backends") || !strcmp(name, "backend_info"))
 			assert_true(used == 2);
 		if (!strcmp(name, "listeners4") || !strcmp(name, "vips4") || !strcmp(name, "config") ||
