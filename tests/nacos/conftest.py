@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fixtures: a running server for a whole file."""
+"""Fixtures: a running server for a whole file. The measured delays are printed after the tests."""
 import os
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from realm import Realm  # noqa: E402
+from realm import DELAYS, Realm  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=["2.5.0", "3.1.0"])
@@ -20,3 +20,9 @@ def realm(request):
         yield realm
     finally:
         realm.close()
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.section("publisher's call to what is seen here (the server itself waits 500 ms before it pushes)")
+    for line in DELAYS:
+        terminalreporter.write_line(line)

@@ -16,6 +16,8 @@ PORT = 20000 + os.getpid() % 10000  # names the server's folder too, so that run
 SERVER = f"127.0.0.1:{PORT}"
 A, B, C = "10.88.0.11", "10.88.0.12", "10.88.0.13"
 
+DELAYS = []  # lines for people: see conftest.py
+
 LISTEN = """
 import socket, sys
 s = socket.create_server((sys.argv[1], 80))
@@ -87,6 +89,9 @@ class Realm:
         self.down()
         for ns in (self.name, self.hosts):
             subprocess.run(["ip", "netns", "del", ns], check=True)
+
+    def report(self, what, seconds):
+        DELAYS.append(f"nacos {self.version}: {what}: {seconds * 1000:.0f} ms")
 
     # ---- publishers ----
     def instance(self, method, service, ip, **parameters):

@@ -13,7 +13,7 @@ class Watch:
     """watch's lines, kept as they come."""
 
     def __init__(self, realm, *services):
-        self.lists, self.states = {}, []
+        self.realm, self.lists, self.states = realm, {}, []
         self.process = realm.popen(BUILD / "nacos" / "watch", SERVER, "public", *services, stdout=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
@@ -32,7 +32,7 @@ class Watch:
 
     def wait(self, what, service, hosts):
         _, took = wait_for(f"{service}: {what}", lambda: self.last(service) == hosts)
-        print(f"{service}: {what}: {took * 1000:.0f} ms")
+        self.realm.report(f"snapshot, {what}", took)
 
     def end(self):
         self.process.terminate()

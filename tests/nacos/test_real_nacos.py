@@ -48,7 +48,7 @@ class Agent:
         """Until the table holds these (a, b, c) and nothing else."""
         wanted = {{"a": A, "b": B, "c": C}[k]: w for k, w in weights.items()}
         _, took = wait_for(f"table after: {what}", lambda: self.weights() == wanted)
-        print(f"nacos {self.realm.version}: {what}: in the table after {took * 1000:.0f} ms")
+        self.realm.report(f"table, {what}", took)
 
     def is_live(self):
         status = self.cli("status") or {}

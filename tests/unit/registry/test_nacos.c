@@ -295,6 +295,60 @@ static void burst(void **state)
 	scene_free(sc);
 }
 
+/* A notify of n hosts whose first has metadata of so many bytes. */
+static char *large_notify(size_t n, size_t metadata_bytes)
+{
+	char *buf = NULL;
+	size_t size;
+	FILE *f = open_memstream(&buf, &size);
+
+	fprintf(f,
+		"{\"requestId\":\"big\",\"serviceInfo\":{\"name\":\"svc\",\"groupName\":\"DEFAULT_GROUP\",\"hosts\":[");
+	for (size_t i = 0; i < n; i++) {
+		fprintf(f, "%s{\"ip\":\"10.0.%zu.%zu\",\"port\":80,\"weight\":1.0,\"metadata\":{\"a\":\"", i ? "," : "",
+			i / 250, i % 250 + 1);
+		for (size_t b = 0; !i && b < metadata_bytes; b++)
+			fputc('x', f);
+		fprintf(f, "\"}}");
+	}
+	fprintf(f, "]}}");
+	fclose(f);
+	return buf;
+}
+
+static void large_pushes(void **state)
+{
+	static const struct {
+		size_t n, metadata_bytes;
+	} rows[] = {{5000, 10}, {1, 1 << 20}, {16384, 10}};
+	struct scene *sc = scene_live();
+	struct peer *p = &sc->peer[0];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		_cleanup_free_ char *body = large_notify(rows[i].n, rows[i].metadata_bytes);
+
+		peer_push(p, "NotifySubscriberRequest", body);
+		until(sc, sc->last->n_instances == rows[i].n);
+	}
+	settle(sc, p);
+	assert_int_equal(p->n_conns, 1);
+	assert_int_equal(p->n_answers, 4);
+	scene_free(sc);
+}
+
+static void over_the_bound(void **state)
+{
+	_cleanup_free_ char *body = large_notify(1, 17 << 20);
+	struct scene *sc = scene_live();
+
+	(void)state;
+	peer_push(&sc->peer[0], "NotifySubscriberRequest", body);
+	until(sc, sc->peer[0].n_conns == 2 && sc->n_snapshots == 2);
+	assert_int_equal(sc->last->n_instances, 1);
+	scene_free(sc);
+}
+
 static void reset_to(const char *body, unsigned from, const char *server)
 {
 	struct scene *sc = scene_new();
@@ -456,6 +510,8 @@ int main(void)
 		CASE("a detection is answered with its id", detection),
 		CASE("an unknown push, a late acknowledgement and another's list change nothing", odd_pushes),
 		CASE("of a burst of pushes the last one wins", burst),
+		CASE("pushes of 16,384 hosts or 1 MiB of metadata are taken", large_pushes),
+		CASE("a push over 16 MiB costs the connection and leaves the list", over_the_bound),
 		CASE("a reset is followed: to the server named if it is ours, else to the next", reset),
 		CASE("a server that restarts is found again and changes nothing meanwhile", server_restarts),
 		CASE("GOAWAY is followed by a new connection", goes_away_politely),
