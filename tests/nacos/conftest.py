@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Fixtures: a running server for a whole file. The measured delays are printed after the tests."""
 import os
+import shutil
 import sys
 
 import pytest
@@ -14,6 +15,9 @@ from realm import DELAYS, Realm  # noqa: E402
 def realm(request):
     if os.geteuid() != 0:
         pytest.skip("root is needed for network namespaces")
+    for program in ("javac", "mvn", "curl"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is needed for a real Nacos server: tools/install-packages nacos")
     realm = Realm(request.param, f"syn{os.getpid()}-{request.param[0]}")
     try:
         realm.up()

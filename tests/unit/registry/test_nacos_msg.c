@@ -327,6 +327,49 @@ static void requests(void **state)
 	assert_false(json_bool(query, "healthyOnly", true));
 }
 
+static long cjson_allocs_left = -1; /* before one fails; below 0: never */
+
+static void *cjson_malloc(size_t size)
+{
+	return cjson_allocs_left >= 0 && cjson_allocs_left-- == 0 ? NULL : malloc(size);
+}
+
+static int build_answer(struct nacos_bytes *ret)
+{
+	struct nacos_msg m = {.type = NACOS_MSG_DETECTION};
+
+	return nacos_msg_answer(&m, ret);
+}
+
+static void out_of_memory(void **state)
+{
+	static int (*const builders[])(struct nacos_bytes *) = {nacos_msg_server_check,
+								nacos_msg_health_check,
+								build_setup,
+								build_subscribe,
+								build_query,
+								build_answer};
+	cJSON_Hooks failing = {cjson_malloc, free};
+
+	(void)state;
+	cJSON_InitHooks(&failing);
+	for (size_t i = 0; i < sizeof(builders) / sizeof(*builders); i++) {
+		int r = -ENOMEM;
+
+		for (long n = 0; r && n < 1000; n++) {
+			struct nacos_bytes wire = {0};
+
+			cjson_allocs_left = n;
+			r = builders[i](&wire);
+			cjson_allocs_left = -1;
+			assert_true(r ? r == -ENOMEM && !wire.data : !!wire.data);
+			nacos_bytes_done(&wire);
+		}
+		assert_int_equal(r, 0);
+	}
+	cJSON_InitHooks(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -342,6 +385,7 @@ int main(void)
 		CASE("a message cut at any byte is refused", broken_wire),
 		CASE("a body nested 10,000 deep is refused", deep_body),
 		CASE("requests have the fields that the server reads", requests),
+		CASE("running out of memory while building is told and leaves nothing behind", out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
