@@ -3,10 +3,12 @@
  * removed. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <cap-ng.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <net/if.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/json.h"
 #include "dataplane/hz.h"
@@ -175,6 +177,28 @@ static void no_bpffs_refused(void **state)
 	(void)rmdir(o.pin_dir);
 }
 
+/* In a child, which gives the capability up: its exit status is the kind of failure, 100 when the sentence does not name it. */
+static void missing_capability_named(void **state)
+{
+	pid_t child = fork();
+	int status = -1;
+
+	(void)state;
+	if (child == 0) {
+		enum load_fail fail = LOAD_OK;
+
+		(void)capng_get_caps_process();
+		(void)capng_update(CAPNG_DROP, CAPNG_EFFECTIVE | CAPNG_PERMITTED, CAP_NET_ADMIN);
+		(void)capng_apply(CAPNG_SELECT_CAPS);
+		if (open_folder(PINNED_FLOWS, &fail))
+			_exit(101);
+		_exit(strstr(why, "CAP_NET_ADMIN") && !strstr(why, "CAP_BPF") ? (int)fail : 100);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), LOAD_PERMISSION);
+}
+
 static void auto_on_veth_is_tc(void **state)
 {
 	struct load *l = pinned_load();
@@ -335,6 +359,7 @@ int main(void)
 		C("pins of another layout version are refused and can be removed", foreign_layout_refused),
 		C("a half pinned folder is made anew, one with a hole is refused", half_pinned_made_anew),
 		C("a pin folder outside a bpf file system is refused", no_bpffs_refused),
+		C("a missing capability is named", missing_capability_named),
 		C("auto on veth is TC alone", auto_on_veth_is_tc),
 		C("links are updated in place, and taken off when the mode changes", links_updated_in_place),
 		C("a replaced interface gets new links", replaced_interface),

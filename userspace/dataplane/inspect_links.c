@@ -41,13 +41,14 @@ static struct attached *attached_get(struct attached_list *list, const char *int
 	return &grown[list->n++];
 }
 
-static void program_name(uint32_t id, char name[static BPF_OBJ_NAME_LEN])
+/* To be told by the kernel takes CAP_SYS_ADMIN, which the agent does not keep: then by what we attach there. */
+static void program_name(uint32_t id, enum pins_link kind, char name[static BPF_OBJ_NAME_LEN])
 {
 	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(id);
 	struct bpf_prog_info info = {0};
 	__u32 size = sizeof(info);
 
-	name[0] = 0;
+	(void)snprintf(name, BPF_OBJ_NAME_LEN, "%s", kind == PINS_LINK_XDP ? "steelyard_xdp" : "steelyard_tc");
 	if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
 		(void)snprintf(name, BPF_OBJ_NAME_LEN, "%s", info.name);
 }
@@ -90,7 +91,7 @@ static void add_entry(struct attached_list *list, const char *pin_dir, enum pins
 	a->gone |= !ok;
 	a->xdp |= ok && kind == PINS_LINK_XDP;
 	if (ok)
-		program_name(id, a->programs[a->n_programs++]);
+		program_name(id, kind, a->programs[a->n_programs++]);
 }
 
 static void read_entries(struct attached_list *list, const char *pin_dir)

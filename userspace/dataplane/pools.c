@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "../base/cleanup.h"
-
-#define TCP_LISTENING 0x0a
+#include "listeners.h"
 
 void pools_init(struct pools *p, struct sy_pool *map, uint16_t first, uint16_t last)
 {
@@ -31,33 +30,12 @@ uint32_t pools_ports(uint16_t first, uint16_t last, const uint64_t *busy, uint16
 	return n;
 }
 
-int pools_parse_listener(const char *line)
+static void set_busy(void *ctx, unsigned port)
 {
-	unsigned port, state;
+	struct pools *p = ctx;
 
-	/* "  0: 0100007F:0035 00000000:0000 0A ..." */
-	if (sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &port, &state) != 2)
-		return -1;
-	return state == TCP_LISTENING && port && port < 65536 ? (int)port : -1;
-}
-
-static void set_busy(struct pools *p, unsigned port)
-{
 	if (port < SY_MAX_POOL_PORTS)
 		p->busy[port / 64] |= 1ULL << (port % 64);
-}
-
-static void read_listeners(struct pools *p, const char *path)
-{
-	_cleanup_fclose_ FILE *f = fopen(path, "re");
-	char line[512];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		int port = pools_parse_listener(line);
-
-		if (port > 0)
-			set_busy(p, (unsigned)port);
-	}
 }
 
 static void read_ephemeral(struct pools *p)
@@ -96,8 +74,7 @@ void pools_refresh(struct pools *p)
 {
 	memset(p->busy, 0, sizeof(p->busy));
 	read_ephemeral(p);
-	read_listeners(p, "/proc/thread-self/net/tcp");
-	read_listeners(p, "/proc/thread-self/net/tcp6");
+	listeners_for_each(set_busy, p);
 	for (uint32_t i = 0; i < SY_MAX_POOLS; i++)
 		if (p->in_use[i] && p->own[i])
 			set_ports(p, i);

@@ -20,5 +20,3 @@ int pools_find(struct pools *p, const __be32 *addrs, unsigned n, bool own, uint3
 
 /* Pure: the ports of [first, last] that are not busy, ascending, and as a bitmap; returns how many. busy NULL: none. */
 uint32_t pools_ports(uint16_t first, uint16_t last, const uint64_t *busy, uint16_t *ports, uint64_t *member);
-/* Pure: the local port of one line of /proc/net/tcp or tcp6 when it listens, else -1. */
-int pools_parse_listener(const char *line);

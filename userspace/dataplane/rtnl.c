@@ -111,8 +111,7 @@ struct mnl_socket *rtnl_open_events(void)
 	return NULL;
 }
 
-/* Send one request and hand its answers to cb. Late answers to an earlier one, which was given up, are skipped. */
-static int ask(struct mnl_socket *s, struct nlmsghdr *n, mnl_cb_t cb, void *ctx)
+int rtnl_ask(struct mnl_socket *s, struct nlmsghdr *n, mnl_cb_t cb, void *ctx)
 {
 	static uint32_t sequence;
 	char buf[BUFFER_BYTES];
@@ -146,7 +145,7 @@ static int dump_once(struct mnl_socket *s, uint16_t type, mnl_cb_t cb, void *ctx
 		((struct ndmsg *)mnl_nlmsg_put_extra_header(n, sizeof(struct ndmsg)))->ndm_family = AF_INET;
 	else
 		((struct ifinfomsg *)mnl_nlmsg_put_extra_header(n, sizeof(struct ifinfomsg)))->ifi_family = AF_UNSPEC;
-	return ask(s, n, cb, ctx);
+	return rtnl_ask(s, n, cb, ctx);
 }
 
 int rtnl_dump(struct mnl_socket *s, uint16_t type, mnl_cb_t cb, void *ctx)
@@ -202,7 +201,7 @@ int rtnl_route(struct mnl_socket *s, __be32 dst, struct rtnl_route *ret)
 	m->rtm_family = AF_INET;
 	m->rtm_dst_len = 32;
 	mnl_attr_put(n, RTA_DST, sizeof(dst), &dst);
-	err = ask(s, n, on_route, &r);
+	err = rtnl_ask(s, n, on_route, &r);
 	if (err)
 		return err;
 	if (!r.found)
@@ -230,7 +229,7 @@ int rtnl_resolve(struct mnl_socket *s, uint32_t ifindex, __be32 addr, bool manag
 	mnl_attr_put(n, NDA_DST, sizeof(addr), &addr);
 	if (managed)
 		mnl_attr_put_u32(n, NDA_FLAGS_EXT, NTF_EXT_MANAGED);
-	return ask(s, n, NULL, NULL);
+	return rtnl_ask(s, n, NULL, NULL);
 }
 
 static int on_family(const struct nlmsghdr *n, void *ctx)
@@ -254,7 +253,7 @@ int rtnl_netdev_family(struct mnl_socket *s)
 	g->cmd = CTRL_CMD_GETFAMILY;
 	g->version = 1;
 	mnl_attr_put_strz(n, CTRL_ATTR_FAMILY_NAME, "netdev");
-	err = ask(s, n, on_family, &family);
+	err = rtnl_ask(s, n, on_family, &family);
 	return err ? err : family;
 }
 
@@ -294,5 +293,5 @@ int rtnl_xdp_features(struct mnl_socket *s, int family, void (*cb)(void *ctx, ui
 	n->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
 	g->cmd = NETDEV_CMD_DEV_GET;
 	g->version = 1;
-	return ask(s, n, on_features, &f);
+	return rtnl_ask(s, n, on_features, &f);
 }

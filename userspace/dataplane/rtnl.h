@@ -37,6 +37,9 @@ struct mnl_socket *rtnl_open(int bus);
 /* A socket that is told of link, neighbour, address and route changes (IPv4), non-blocking. NULL with errno. */
 struct mnl_socket *rtnl_open_events(void);
 
+/* Send one request and hand its answers to cb; late answers to an earlier one, which was given up, are skipped. 0 or
+ * -errno. */
+int rtnl_ask(struct mnl_socket *s, struct nlmsghdr *n, mnl_cb_t cb, void *ctx);
 /* Every link or neighbour: type RTM_GETLINK or RTM_GETNEIGH. 0 or -errno. */
 int rtnl_dump(struct mnl_socket *s, uint16_t type, mnl_cb_t cb, void *ctx);
 /* -ENETUNREACH, -EHOSTUNREACH: no route; -EADDRNOTAVAIL: an address of this host, or no unicast one. */

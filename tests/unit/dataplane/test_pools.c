@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unit.h"
 #include "dataplane/hz.h"
+#include "dataplane/listeners.h"
 #include "dataplane/pins.h"
 #include "dataplane/pools.h"
 #include <arpa/inet.h>
@@ -28,14 +29,13 @@ static void ports_without_the_busy(void **state)
 static void listeners_are_parsed(void **state)
 {
 	(void)state;
-	assert_int_equal(pools_parse_listener("   0: 0100007F:0035 00000000:0000 0A 00000000:00000000 00:00000000"),
-			 53);
-	assert_int_equal(pools_parse_listener("   1: 0100007F:C350 0100007F:0035 01 00000000:00000000"), -1);
-	assert_int_equal(pools_parse_listener("  12: 00000000000000000000000000000000:1F90 "
-					      "00000000000000000000000000000000:0000 0A 00000000:00000000"),
+	assert_int_equal(listeners_parse("   0: 0100007F:0035 00000000:0000 0A 00000000:00000000 00:00000000"), 53);
+	assert_int_equal(listeners_parse("   1: 0100007F:C350 0100007F:0035 01 00000000:00000000"), -1);
+	assert_int_equal(listeners_parse("  12: 00000000000000000000000000000000:1F90 "
+					 "00000000000000000000000000000000:0000 0A 00000000:00000000"),
 			 8080);
-	assert_int_equal(pools_parse_listener("  sl  local_address rem_address   st tx_queue"), -1);
-	assert_int_equal(pools_parse_listener(""), -1);
+	assert_int_equal(listeners_parse("  sl  local_address rem_address   st tx_queue"), -1);
+	assert_int_equal(listeners_parse(""), -1);
 }
 
 static void pools_by_address_set(void **state)
