@@ -21,7 +21,7 @@ PORT = 8080  # backends listen here
 
 _libc = ctypes.CDLL(None, use_errno=True)
 SYS_BPF = 321  # x86-64
-BPF_OBJ_GET, BPF_PROG_QUERY, BPF_ENABLE_STATS, BPF_TCX_INGRESS = 7, 16, 32, 46
+BPF_PROG_LOAD, BPF_OBJ_PIN, BPF_OBJ_GET, BPF_PROG_QUERY, BPF_ENABLE_STATS, BPF_TCX_INGRESS = 5, 6, 7, 16, 32, 46
 TCP_REPAIR, TCP_REPAIR_QUEUE, TCP_QUEUE_SEQ = 19, 20, 21
 
 
@@ -150,21 +150,41 @@ class Lab:
             raise
 
 
+def bpf(command, attributes):
+    """The system call: its result and the attributes as the kernel left them."""
+    attr = ctypes.create_string_buffer(attributes, 128)
+    result = _libc.syscall(SYS_BPF, command, attr, 64)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"bpf command {command}")
+    return result, attr.raw
+
+
 def tcx_programs(ifindex):
     """Ids of the programs at an interface's tcx ingress, in this thread's namespace (bpftool 7.1 does not know tcx)."""
     ids = (ctypes.c_uint32 * 16)()
-    attr = ctypes.create_string_buffer(struct.pack("IIIIQI", ifindex, BPF_TCX_INGRESS, 0, 0, ctypes.addressof(ids), 16), 128)
-    if _libc.syscall(SYS_BPF, BPF_PROG_QUERY, attr, 64):
+    try:
+        _, attr = bpf(BPF_PROG_QUERY, struct.pack("IIIIQI", ifindex, BPF_TCX_INGRESS, 0, 0, ctypes.addressof(ids), 16))
+    except OSError:
         return []
     return list(ids[: struct.unpack_from("I", attr, 24)[0]])
+
+
+def pin_pass_program(pin, kind="xdp"):
+    """Loads and pins a program that passes every packet: r0 = XDP_PASS or TC_ACT_UNSPEC; exit."""
+    prog_type, answer = {"xdp": (6, 2), "tc": (3, -1)}[kind]
+    code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xB7, 0, 0, answer, 0x95, 0, 0, 0))
+    licence, path = ctypes.create_string_buffer(b"GPL"), ctypes.create_string_buffer(str(pin).encode())
+    fd, _ = bpf(BPF_PROG_LOAD, struct.pack("IIQQ", prog_type, 2, ctypes.addressof(code), ctypes.addressof(licence)))
+    try:
+        bpf(BPF_OBJ_PIN, struct.pack("QI", ctypes.addressof(path), fd))
+    finally:
+        os.close(fd)
 
 
 def map_bytes(pin):
     """All of a pinned, memory-mapped map."""
     path = ctypes.create_string_buffer(str(pin).encode())
-    fd = _libc.syscall(SYS_BPF, BPF_OBJ_GET, ctypes.create_string_buffer(struct.pack("Q", ctypes.addressof(path)), 128), 64)
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), f"BPF_OBJ_GET {pin}")
+    fd, _ = bpf(BPF_OBJ_GET, struct.pack("Q", ctypes.addressof(path)))
     try:
         info = dict(l.split(":\t") for l in open(f"/proc/self/fdinfo/{fd}").read().splitlines() if ":\t" in l)
         with mmap.mmap(fd, int(info["value_size"]) * int(info["max_entries"]), prot=mmap.PROT_READ) as m:
@@ -176,9 +196,7 @@ def map_bytes(pin):
 @contextlib.contextmanager
 def program_statistics():
     """While it lasts the kernel counts the runs of every program."""
-    fd = _libc.syscall(SYS_BPF, BPF_ENABLE_STATS, ctypes.create_string_buffer(128), 64)
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), "BPF_ENABLE_STATS")
+    fd, _ = bpf(BPF_ENABLE_STATS, b"")
     try:
         yield
     finally:
@@ -257,7 +275,7 @@ def clean_after_crashes():
             subprocess.run([LAB_TOOL, "down", "--name", name], check=True, timeout=60)
     for pins in BPFFS.glob(PREFIX + "*"):
         if is_stale(pins.name):
-            remove_pins(pins)
+            remove_pins(pins) if pins.is_dir() else pins.unlink()
 
 
 def remove_pins(folder):
