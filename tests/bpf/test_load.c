@@ -177,7 +177,8 @@ static void no_bpffs_refused(void **state)
 	(void)rmdir(o.pin_dir);
 }
 
-/* In a child, which gives the capability up: its exit status is the kind of failure, 100 when the sentence does not name it. */
+/* In a child, which gives the capability up: its exit status is the kind of failure, 100 when the sentence does not
+ * name it. */
 static void missing_capability_named(void **state)
 {
 	pid_t child = fork();
@@ -238,6 +239,22 @@ static void links_updated_in_place(void **state)
 	assert_int_equal(link_id("xdp_sy%2e0"), 0);
 	assert_int_equal(link_id("tc_sy%2e0"), tc);
 	assert_int_equal(load_detach(l, INTERFACE), 0);
+	assert_int_equal(link_id("tc_sy%2e0"), 0);
+	load_close(l);
+}
+
+static void unnamed_interfaces_let_go(void **state)
+{
+	static const char *const both[] = {"sy-none", INTERFACE};
+	struct load *l = pinned_load();
+	unsigned kinds;
+
+	(void)state;
+	assert_int_equal(attach(l, 1, false, &kinds), 0);
+	load_detach_others(l, both, 2);
+	assert_int_not_equal(link_id("tc_sy%2e0"), 0);
+	load_detach_others(l, both, 1);
+	assert_int_equal(link_id("xdp_sy%2e0"), 0);
 	assert_int_equal(link_id("tc_sy%2e0"), 0);
 	load_close(l);
 }
@@ -362,6 +379,7 @@ int main(void)
 		C("a missing capability is named", missing_capability_named),
 		C("auto on veth is TC alone", auto_on_veth_is_tc),
 		C("links are updated in place, and taken off when the mode changes", links_updated_in_place),
+		C("interfaces that the configuration no longer names are let go", unnamed_interfaces_let_go),
 		C("a replaced interface gets new links", replaced_interface),
 		C("someone else's XDP program is left alone", foreign_xdp_respected),
 		C("detach removes programs and pins", remove_takes_all),

@@ -130,6 +130,7 @@ static int set_sizes(struct load *l, const struct sy_config *c)
 	l->skel->rodata->sy_const.group_mask = c->n_groups - 1;
 	l->skel->rodata->sy_const.hz = c->hz;
 	l->skel->rodata->sy_const.n_cpus = c->n_cpus;
+	l->skel->rodata->sy_const.have_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_SCHED_CLS, BPF_FUNC_loop, NULL) == 1;
 	memcpy(l->skel->rodata->sy_const.secret, c->secret, sizeof(c->secret));
 	return err;
 }

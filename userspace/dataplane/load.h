@@ -63,6 +63,8 @@ struct attach_request {
 int load_attach(struct load *l, const struct attach_request *r, unsigned *ret_kinds, char *why, size_t why_size);
 /* Take our programs off one interface. */
 int load_detach(struct load *l, const char *interface);
+/* Take them off every interface but these: what an earlier agent attached and the configuration no longer names. */
+void load_detach_others(struct load *l, const char *const *interfaces, size_t n);
 
 /* Remove programs, links and pins of a folder. -EBUSY: an agent lives and force is false. */
 int load_remove(const char *pin_dir, bool force, char *why, size_t why_size);

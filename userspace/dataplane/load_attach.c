@@ -244,18 +244,23 @@ int load_detach(struct load *l, const char *interface)
 	return detach(l->pin_dir, interface);
 }
 
-/* Detach every interface that a link or a mark tells of. Removing entries moves a folder's cursor, so it is read again
- * until it is empty; each round removes at least one. */
-static void detach_all(const char *pin_dir)
+/* Removing entries moves a folder's cursor, so it is read again until nothing is left to do; each round removes at
+ * least one. */
+static void detach_all_but(const char *pin_dir, const char *const *keep, size_t n_keep)
 {
 	for (unsigned round = 0; round < 4096; round++) {
 		char interface[64] = "";
 		enum pins_link kind;
 
-		if (!pins_next_link(pin_dir, &kind, interface))
+		if (!pins_next_link(pin_dir, keep, n_keep, &kind, interface))
 			return;
 		(void)detach(pin_dir, interface);
 	}
+}
+
+void load_detach_others(struct load *l, const char *const *interfaces, size_t n)
+{
+	detach_all_but(l->pin_dir, interfaces, n);
 }
 
 int load_remove(const char *pin_dir, bool force, char *why, size_t why_size)
@@ -274,7 +279,7 @@ int load_remove(const char *pin_dir, bool force, char *why, size_t why_size)
 			       pin_dir);
 		return lock == -EWOULDBLOCK ? -EBUSY : lock;
 	}
-	detach_all(pin_dir);
+	detach_all_but(pin_dir, NULL, 0);
 	pins_remove_maps(pin_dir);
 	(void)snprintf(path, sizeof(path), "%s/%s", pin_dir, SY_PIN_LINKS);
 	(void)rmdir(path);

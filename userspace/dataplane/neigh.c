@@ -44,7 +44,8 @@ static void raise_epoch(struct neigh *n)
 {
 	uint32_t epoch = n->maps->config->epoch + 1;
 
-	if (!(epoch & 0xff))
+	/* twice a turn of the byte: a flow made while the walk is under way still gets the epoch before */
+	if (!(epoch & 0x7f))
 		clear_flow_hops(n->maps);
 	STORE(n->maps->config->epoch, epoch);
 	n->routes_version++;

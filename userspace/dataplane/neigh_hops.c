@@ -108,6 +108,12 @@ void neigh_ask_again(struct neigh *n)
 			resolve(n, id);
 }
 
+static bool is_answer(int err)
+{
+	return !err || err == -ENETUNREACH || err == -EHOSTUNREACH || err == -EADDRNOTAVAIL || err == -EACCES ||
+	       err == -EINVAL;
+}
+
 struct dest *neigh_dest(struct neigh *n, __be32 addr)
 {
 	struct id_key key;
@@ -122,10 +128,12 @@ struct dest *neigh_dest(struct neigh *n, __be32 addr)
 		memset(&n->dests[id], 0, sizeof(n->dests[id]));
 	}
 	d = &n->dests[id];
+	d->taken = true;
 	d->in_use = true;
 	if (d->version != n->routes_version) {
 		d->err = rtnl_route(n->ask, addr, &d->route);
-		d->version = n->routes_version;
+		/* no answer is no knowledge: asked again the next time */
+		d->version = is_answer(d->err) ? n->routes_version : 0;
 	}
 	return d;
 }
@@ -154,9 +162,9 @@ void neigh_forget(struct neigh *n)
 	for (uint32_t id = 1; id < n->dest_ids.ids.n; id++) {
 		struct dest *d = &n->dests[id];
 
-		if (!d->in_use && d->version) {
+		if (d->taken && !d->in_use) {
 			keyed_ids_release(&n->dest_ids, id);
-			d->version = 0;
+			d->taken = false;
 		} else if (d->in_use && !d->err && d->route.via) {
 			hop_key(d->route.oif, d->route.via, &key);
 			n->hops[keyed_ids_find(&n->hop_ids, &key)].wanted = true;

@@ -10,7 +10,8 @@ struct dest { /* where packets to one backend address go */
 	struct rtnl_route route;
 	uint32_t version; /* of the routes it was asked with */
 	int err;	  /* 0, or why there is no route */
-	bool in_use;
+	bool taken; /* the id is given out */
+	bool in_use; /* by a backend, when last looked */
 };
 struct hop {		/* a neighbour, by interface and address */
 	uint8_t mac[6]; /* last one known, also when not resolved now */

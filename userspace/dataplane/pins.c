@@ -71,7 +71,16 @@ bool pins_link_parse(const char *file, enum pins_link *ret_kind, char interface[
 	return false;
 }
 
-bool pins_next_link(const char *pin_dir, enum pins_link *ret_kind, char interface[static 64])
+static bool is_kept(const char *const *keep, size_t n_keep, const char *interface)
+{
+	for (size_t i = 0; i < n_keep; i++)
+		if (!strcmp(keep[i], interface))
+			return true;
+	return false;
+}
+
+bool pins_next_link(const char *pin_dir, const char *const *keep, size_t n_keep, enum pins_link *ret_kind,
+		    char interface[static 64])
 {
 	char path[PATH_MAX];
 	bool found = false;
@@ -83,7 +92,7 @@ bool pins_next_link(const char *pin_dir, enum pins_link *ret_kind, char interfac
 	if (!folder)
 		return false;
 	for (const struct dirent *e = readdir(folder); e && !found; e = readdir(folder))
-		found = pins_link_parse(e->d_name, ret_kind, interface);
+		found = pins_link_parse(e->d_name, ret_kind, interface) && !is_kept(keep, n_keep, interface);
 	(void)closedir(folder);
 	return found;
 }

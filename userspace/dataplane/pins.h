@@ -41,8 +41,9 @@ int pins_map_path(const char *pin_dir, const char *map, char buf[static PATH_MAX
 int pins_link_path(const char *pin_dir, enum pins_link kind, const char *interface, char buf[static PATH_MAX]);
 /* The other way: a file name under links/. false: none of ours. */
 bool pins_link_parse(const char *file, enum pins_link *ret_kind, char interface[static 64]);
-/* The first entry under links/ that is of ours; false: none. */
-bool pins_next_link(const char *pin_dir, enum pins_link *ret_kind, char interface[static 64]);
+/* The first entry under links/ that is of ours and of none of the interfaces to keep; false: none. */
+bool pins_next_link(const char *pin_dir, const char *const *keep, size_t n_keep, enum pins_link *ret_kind,
+		    char interface[static 64]);
 
 /* Make the folder (and mount bpffs at /sys/fs/bpf when it lies there and that is not mounted). 0 or -errno; -EINVAL: it
  * is on no bpffs. */

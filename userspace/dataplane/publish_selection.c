@@ -274,7 +274,6 @@ static int apply_table(struct round *r)
 	service_rest_region(r->p, r->s);
 	r->s->off = off;
 	r->s->n_units = units;
-	r->s->dirty = false;
 	STORE(record->generation, record->generation + 1);
 	memcpy(&record->total_weight, &m.total, sizeof(m.total));
 	r->stats.table_written = true;
@@ -339,6 +338,8 @@ static int apply(struct round *r, enum sy_source source, uint64_t received_ns)
 	if (r->table_changes || r->s->dirty) {
 		int err = apply_table(r);
 
+		/* the next selection tries again, even when it is the same */
+		r->s->dirty = err;
 		if (err)
 			r->err = err;
 		else
