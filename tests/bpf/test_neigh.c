@@ -281,6 +281,31 @@ static void wanted_neighbour_is_managed(void **state)
 	assert_int_equal(pinned_shell("ip neigh show dev %s | grep -q '^10.2.0.77 '", LINK), 0);
 }
 
+static bool is_managed(const char *addr)
+{
+	return pinned_shell("ip neigh show dev %s | grep '^%s ' | grep -q managed", LINK, addr) == 0;
+}
+
+static void unused_neighbour_is_let_go(void **state)
+{
+	struct sy_backend *gone, *kept;
+
+	(void)state;
+	assert_int_equal(open_neigh(NULL), 0);
+	gone = backend_at(1, "10.2.0.77");
+	kept = backend_at(2, "10.2.0.78");
+	assert_int_equal(neigh_prepare(neigh, gone), 0);
+	assert_int_equal(neigh_prepare(neigh, kept), 0);
+	if (!is_managed("10.2.0.77"))
+		skip(); /* before Linux 5.16 */
+	gone->family = 0;
+	/* a minute of ticks */
+	for (unsigned i = 0; i < 240; i++)
+		(void)neigh_tick(neigh);
+	assert_false(is_managed("10.2.0.77"));
+	assert_true(is_managed("10.2.0.78"));
+}
+
 #define C(sentence, func)                                                                                              \
 	{                                                                                                              \
 		sentence, func, set_up, tear_down, NULL                                                                \
@@ -299,6 +324,7 @@ int main(void)
 		C("when the epoch's low byte wraps, next hops held by flows are cleared", wrap_clears_flows),
 		C("a tick raises the beat", beat_is_raised),
 		C("a backend's neighbour is resolved before any packet", wanted_neighbour_is_managed),
+		C("a neighbour that no backend needs any more is let go", unused_neighbour_is_let_go),
 	};
 
 	pinned_enter_namespace();
