@@ -75,10 +75,9 @@ def test_filters_of_others_stay_where_they_are(lab, start_agent):
         pin.unlink()
 
 
+@pytest.mark.parametrize("any_lab", ["tc-two-armed", "native-two-armed"], indirect=True)
 @pytest.mark.parametrize("stop_first", [False, True])
 def test_an_interface_is_taken_out_of_the_configuration(any_lab, start_agent, stop_first):
-    if any_lab.arms != 2:
-        pytest.skip("there is one interface")
     agent = start_agent(any_lab, {"b1": 1})
     assert set(any_lab.attached()) == {"eth0", "eth1"}
     del agent.config["interfaces"][1]

@@ -43,9 +43,8 @@ def test_100_mb_arrive_intact_one_way(lab, start_agent, way):
     assert result["ok"], result
 
 
+@pytest.mark.parametrize("any_lab", ["native", "native-two-armed"], indirect=True)
 def test_native_carries_the_packets_itself(any_lab, start_agent):
-    if any_lab.hook != "native":
-        pytest.skip("TC alone is attached")
     start_agent(any_lab, {"b1": 1})
     with program_statistics():
         assert any_lab.drive("bulk", f"{any_lab.vip}:80", "both", 10_000_000)["ok"]

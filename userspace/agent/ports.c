@@ -87,6 +87,19 @@ static void remove_unwanted(struct ports *p)
 	p->n = kept;
 }
 
+/* What an earlier agent left on interfaces that are configured no more. */
+static void remove_leftovers(struct ports *p)
+{
+	const char **names = calloc(p->n + 1, sizeof(*names));
+
+	if (!names)
+		return;
+	for (size_t i = 0; i < p->n; i++)
+		names[i] = p->list[i].name;
+	load_detach_others(p->load, names, p->n);
+	free(names);
+}
+
 int ports_configure(struct ports *p, const struct config *c, char *why, size_t why_size)
 {
 	char trouble[256];
@@ -116,6 +129,7 @@ int ports_configure(struct ports *p, const struct config *c, char *why, size_t w
 		(void)snprintf(why, why_size, "%s: %s", port->name, *trouble ? trouble : strerror(-r));
 	}
 	remove_unwanted(p);
+	remove_leftovers(p);
 	return first;
 }
 
