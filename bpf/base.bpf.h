@@ -11,6 +11,8 @@
 #include "sy_abi.h"
 
 #define INLINE static __always_inline
+/* a stack frame of its own: the frames of a chain of calls share 512 bytes */
+#define NOINLINE static __attribute__((noinline, unused))
 
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))

@@ -37,7 +37,7 @@ INLINE void count_packet(__u32 backend, __u32 ip_bytes)
 }
 
 /* At most ten events a second and CPU reach the agent: what it needs to know is that it happens. */
-static __attribute__((noinline, unused)) void count_event(__u32 kind, __u32 service, __u32 backend, __be32 client)
+NOINLINE void count_event(__u32 kind, __u32 service, __u32 backend, __be32 client)
 {
 	__u32 zero = 0, now = bpf_jiffies64();
 	struct sy_cpu *cpu = bpf_map_lookup_elem(&cpu_state, &zero);

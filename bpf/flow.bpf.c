@@ -18,19 +18,15 @@
 #define NIBBLE_COUNT(m) ((__u32)(0x4332322132212110ULL >> ((m) * 4)) & 7)
 #define NIBBLE_FREE(m) ((__u32)(0x4010201030102010ULL >> ((m) * 4)) & 3)
 
-static long spin(__u32 i, void *ctx)
-{
-	bpf_get_prandom_u32();
-	return 0;
-}
-
 /* Mostly none, sometimes short, now and then long enough for whole packets to pass on another CPU. */
 __attribute__((noinline)) int flow_delay(void)
 {
-	__u32 r = bpf_get_prandom_u32();
+	__u32 r = bpf_get_prandom_u32(), n = r & 0x1f0 ? (r >> 9) & 63 : (r >> 9) & 4095;
 
-	if ((r & 15) <= 3)
-		bpf_loop(r & 0x1f0 ? (r >> 9) & 63 : (r >> 9) & 4095, spin, 0, 0);
+	if ((r & 15) > 3)
+		return 0;
+	for (__u32 i = 0; i < 4096 && i < n; i++)
+		bpf_get_prandom_u32();
 	return 0;
 }
 
@@ -38,9 +34,9 @@ INLINE void free_return(struct sy_line *r, __u64 id, __u32 timewait)
 {
 	__u64 next = timewait ? id | SY_TIMEWAIT : 0;
 
-	/* twice: the hint may be set between the read and the swap, once */
+	/* the hint may be set, and cleared by the sweeper, between the read and the swap */
 #pragma unroll
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
 		__u64 w = READ_ONCE(r->word);
 
 		if (FLOW_ID(w) != id || FLOW_STATE(w) < SY_USED || FLOW_STATE(w) > SY_USED_ESTABLISHED)
@@ -81,41 +77,46 @@ __attribute__((noinline)) int flow_take(__u32 forward, __u64 word)
 struct victim {
 	__u64 word; /* of the line or forward line to be taken */
 	__u32 index;
-	__u32 age;
-	__u32 kind; /* 0 none, 1 half-open, 2 closed or reset, 3 TIMEWAIT */
-	__u32 zero;
+	__u32 rank; /* 0 none, else kind in the high bits, age in the low: the highest is missed least */
 };
+#define RANK_HALF_OPEN (1U << 30)
+#define RANK_CLOSED (2U << 30)
+#define RANK_TIMEWAIT (3U << 30)
+#define RANK_AGE ((1U << 30) - 1)
 
 INLINE void consider(const struct sy_line *l, __u32 index, __u32 now, struct victim *v)
 {
 	__u64 w = READ_ONCE(l->word);
-	__u32 state = FLOW_STATE(w), kind = 0, age;
+	__u32 state = FLOW_STATE(w), rank = 0, age;
 
 	if (state == SY_TIMEWAIT) {
-		kind = 3;
+		rank = RANK_TIMEWAIT;
 	} else {
 		if (state >= SY_USED) {
-			const struct sy_line *f;
 			__u64 fw;
 
 			index = READ_ONCE(l->mate);
-			f = line_at(index);
-			if (!f)
+			l = line_at(index);
+			if (!l)
 				return;
-			fw = READ_ONCE(f->word);
+			fw = READ_ONCE(l->word);
 			if (FLOW_ID(fw ^ w))
 				return;
 			w = fw;
 			state = FLOW_STATE(w);
-			l = f;
 		}
-		if (FLOW_LIVE(state))
-			kind = state == SY_CLOSING || (w & SY_F_RESET) ? 2 : state == SY_SYN;
+		if (state == SY_CLOSING)
+			rank = RANK_CLOSED;
+		else if (state == SY_SYN)
+			rank = RANK_HALF_OPEN;
 	}
+	if (!rank)
+		return;
 	age = now - READ_ONCE(l->seen);
-	if (kind && (kind > v->kind || (kind == v->kind && age > v->age))) {
-		v->kind = kind;
-		v->age = age;
+	if (age <= RANK_AGE) /* else another CPU's jiffies were ahead: age 0 */
+		rank |= age;
+	if (rank > v->rank) {
+		v->rank = rank;
 		v->index = index;
 		v->word = w;
 	}
@@ -126,24 +127,24 @@ __attribute__((noinline)) int flow_make_room(__u32 group1, __u32 group2)
 {
 	struct victim v = { 0 };
 	__u32 now = bpf_jiffies64();
+	struct sy_line *l;
 
 #pragma unroll
 	for (int i = 0; i < 8; i++) {
 		__u32 index = (i < 4 ? group1 : group2) * SY_LINES_PER_GROUP + (i & 3);
-		struct sy_line *l = line_at(index);
 
+		l = line_at(index);
 		if (l)
 			consider(l, index, now, &v);
 	}
-	if (!v.kind)
+	if (!v.rank)
 		return 0;
-	if (v.kind == 3) {
-		struct sy_line *l = line_at(v.index);
-
+	if (v.rank >= RANK_TIMEWAIT) {
 		count(SY_C_TIMEWAIT_TAKEN);
+		l = line_at(v.index);
 		return l && CAS(&l->word, v.word, 0) == v.word;
 	}
-	count(v.kind == 1 ? SY_C_HALF_OPEN_TAKEN : SY_C_CLOSED_TAKEN);
+	count(v.rank < RANK_CLOSED ? SY_C_HALF_OPEN_TAKEN : SY_C_CLOSED_TAKEN);
 	return flow_take(v.index, v.word);
 }
 
@@ -184,7 +185,7 @@ INLINE int seen_twice(const struct sy_group *g, const struct flow_claim *c)
 struct look {
 	__u64 timewait_word;
 	__u32 timewait_index;
-	__u32 used; /* bit per line */
+	__u32 used; /* bit per line of both groups */
 };
 
 INLINE int look_first(const struct sy_group *g, __u32 index, const struct flow_claim *c, struct look *look)
@@ -194,11 +195,11 @@ INLINE int look_first(const struct sy_group *g, __u32 index, const struct flow_c
 #pragma unroll
 	for (int i = 0; i < SY_LINES_PER_GROUP; i++) {
 		const struct sy_line *l = &g->line[i];
-		__u64 w = READ_ONCE(l->word), nonzero = (w | -w) >> 63;
+		__u64 w = READ_ONCE(l->word), nonzero = w | -w;
 
 		barrier();
 		opaque(nonzero);
-		used |= nonzero << i;
+		used |= (nonzero >> 63) << i;
 		if (same_key(l, c) && FLOW_STATE(w) > SY_BUSY) {
 			if (FLOW_STATE(w) != SY_TIMEWAIT)
 				return CLAIM_TAKEN;
@@ -208,16 +209,16 @@ INLINE int look_first(const struct sy_group *g, __u32 index, const struct flow_c
 			look->timewait_index = index + i;
 		}
 	}
-	look->used = used;
+	look->used = look->used << 4 | used;
 	return CLAIM_OK;
 }
 
 __attribute__((noinline)) int flow_claim(struct flow_claim *c)
 {
-	struct look a = { 0 }, b = { 0 };
+	struct look look = { 0 };
 	struct sy_group *ga, *gb;
 	struct sy_line *l;
-	__u32 g1, g2, place;
+	__u32 g1, g2, place, live;
 	__u64 old = 0;
 	int err;
 
@@ -229,22 +230,22 @@ __attribute__((noinline)) int flow_claim(struct flow_claim *c)
 	gb = bpf_map_lookup_elem(&lines, &g2);
 	if (!ga || !gb)
 		return CLAIM_FULL;
-	err = look_first(ga, g1 * SY_LINES_PER_GROUP, c, &a);
+	err = look_first(ga, g1 * SY_LINES_PER_GROUP, c, &look);
 	if (err)
 		return err;
-	err = look_first(gb, g2 * SY_LINES_PER_GROUP, c, &b);
+	err = look_first(gb, g2 * SY_LINES_PER_GROUP, c, &look);
 	if (err)
 		return err;
 
-	if (a.timewait_word | b.timewait_word) {
+	if (look.timewait_word) {
 		/* that very line, never a second one with the key elsewhere */
-		old = a.timewait_word ? a.timewait_word : b.timewait_word;
-		place = a.timewait_word ? a.timewait_index : b.timewait_index;
+		old = look.timewait_word;
+		place = look.timewait_index;
 		count(SY_C_TIMEWAIT_TAKEN);
 	} else {
-		__u32 n1 = NIBBLE_COUNT(a.used), n2 = NIBBLE_COUNT(b.used);
-		__u32 second = n1 >= 3 && n2 < n1;
-		__u32 used = second ? b.used : a.used;
+		__u32 used1 = look.used >> 4, used2 = look.used & 15;
+		__u32 n1 = NIBBLE_COUNT(used1), second = n1 >= 3 && NIBBLE_COUNT(used2) < n1;
+		__u32 used = second ? used2 : used1;
 
 		if (used == 15)
 			return flow_make_room(g1, g2) ? CLAIM_AGAIN : CLAIM_FULL;
@@ -267,10 +268,10 @@ __attribute__((noinline)) int flow_claim(struct flow_claim *c)
 	}
 	barrier();
 	race();
-	if (sy_test.mutant == MUTANT_LIVE_BEFORE_LOOK && c->state == SY_NEW)
-		EXCHANGE(&l->word, c->id | SY_SYN);
-	else
-		EXCHANGE(&l->word, c->id | c->state);
+	/* a full barrier: published before the second look. A swap, since after seconds of standstill it may be gone. */
+	live = sy_test.mutant == MUTANT_LIVE_BEFORE_LOOK && c->state == SY_NEW ? SY_SYN : c->state;
+	if (CAS(&l->word, c->id | SY_BUSY, c->id | live) != (c->id | SY_BUSY))
+		return CLAIM_COLLISION;
 	race();
 	c->place = place;
 	if (sy_test.mutant == MUTANT_NO_SECOND_LOOK)
@@ -284,4 +285,32 @@ __attribute__((noinline)) int flow_claim(struct flow_claim *c)
 	else
 		CAS(&l->word, c->id | c->state, 0);
 	return CLAIM_COLLISION;
+}
+
+/* The claim's key is a port that a closed flow still has: ends that flow. 1: claim again. */
+__attribute__((noinline)) int flow_free_port(const struct flow_claim *c)
+{
+	if (!c)
+		return 0;
+	for (int i = 0; i < 2 * SY_LINES_PER_GROUP; i++) {
+		__u32 group = i < SY_LINES_PER_GROUP ? flow_group1(c->hash) : flow_group2(c->hash), index;
+		struct sy_line *l = line_at(group * SY_LINES_PER_GROUP + (i & (SY_LINES_PER_GROUP - 1))), *f;
+		__u64 w, fw;
+
+		if (!l || !same_key(l, c))
+			continue;
+		w = READ_ONCE(l->word);
+		if (FLOW_STATE(w) != SY_USED && FLOW_STATE(w) != SY_USED_ESTABLISHED)
+			continue;
+		index = READ_ONCE(l->mate);
+		f = line_at(index);
+		if (!f)
+			return 0;
+		fw = READ_ONCE(f->word);
+		if (FLOW_ID(fw ^ w) || FLOW_STATE(fw) != SY_CLOSING)
+			return 0;
+		count(SY_C_CLOSED_TAKEN);
+		return flow_take(index, fw);
+	}
+	return 0;
 }

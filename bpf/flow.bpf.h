@@ -55,6 +55,20 @@ INLINE __u64 flow_hash(const struct flow_key *k)
 	return h ^ (h >> 29);
 }
 
+/* 32 bits that are as good as random but the same for every look at one SYN: XDP may hand it to TC, which must not draw afresh, or
+ * a backend that XDP cannot reach would get more than its share; and both CPUs that see it twice pick alike. */
+INLINE __u32 flow_random(__u64 hash, __u32 isn)
+{
+	__u64 r = hash + (((__u64)isn << 32) | sy_const.secret[4]);
+
+	r ^= r >> 31;
+	r *= 0xbf58476d1ce4e5b9ULL;
+	r ^= ((__u64)sy_const.secret[5] << 32) | sy_const.secret[6];
+	r ^= r >> 29;
+	r *= 0x94d049bb133111ebULL;
+	return r >> 32;
+}
+
 INLINE __u32 flow_group1(__u64 hash)
 {
 	return (__u32)hash & sy_const.group_mask;
@@ -137,13 +151,14 @@ INLINE void flow_touch(struct sy_line *l, __u32 now, __u32 seq)
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
 
-/* Apply a packet to the forward word. lines: forward index in the low, return index in the high half; word: the forward
- * word seen. seqs: sequence in the low, acknowledgement in the high half. 0: the flow is gone; else the forward word now. */
+/* Apply a packet to the forward word. lines_at: forward index in the low, return index in the high half; word: the forward
+ * word seen. seqs: sequence in the low, acknowledgement in the high half. 0: the flow is gone. */
 __u64 flow_change(__u64 lines_at, __u64 word, __u32 what, __u64 seqs);
 /* End a flow: compare-and-swap its forward word from the one seen to BUSY, free both lines. 1: this caller ended it. */
 int flow_take(__u32 forward, __u64 word);
-/* The client of a draining backend sent again and the backend is silent. 1: enough, reset it. */
-int flow_strike(__u32 forward, __u64 word, __u32 silent);
+/* The client of a draining backend sent again, a second or more after it last did. unanswered: the backend has not been heard
+ * since then; silent: jiffies since it was. 1: enough, reset the flow. */
+int flow_strike(__u32 forward, __u64 word, __u32 unanswered, __u32 silent);
 
 enum flow_new_error { FLOW_NEW_OK = 0, FLOW_NEW_COLLISION = -1, FLOW_NEW_FULL = -2, FLOW_NEW_NO_PORT = -3, FLOW_NEW_ERROR = -4 };
 
@@ -176,7 +191,9 @@ struct port_walk {
 	__u32 pool;
 	__u32 addr; /* index of the source address tried */
 	__u32 try; /* how many candidates of it have been tried */
-	__u32 n_full; /* how often the table had no place */
+	__u32 port; /* to be tried once more: a place was being made for it, or the race for it was lost; 0: none */
+	__u32 n_again; /* how often that one has been tried */
+	__u32 n_full; /* candidates in a row for which the table had no place */
 };
 
 struct flow_scratch {
@@ -199,3 +216,5 @@ enum claim_error {
 };
 /* One attempt. */
 int flow_claim(struct flow_claim *c);
+/* After CLAIM_TAKEN by a closed flow: end that flow. 1: claim again. */
+int flow_free_port(const struct flow_claim *c);

@@ -7,22 +7,31 @@
 #define SILENT_STRIKES 3
 #define SILENT_S 10
 
+#define DATA_IN_SYN 0xffff /* TCP Fast Open: what a SYN may carry, and a SYN-ACK acknowledge */
+#define ISN_AHEAD (1U << 20) /* what a backend may have sent before the client's first acknowledgement */
+
+/* Does it acknowledge the client's SYN? */
+INLINE int answers_syn(const struct sy_line *f, __u32 ack)
+{
+	return ack - READ_ONCE(f->seq) - 1 <= DATA_IN_SYN;
+}
+
 /* The backend's SYN-ACK: remember its ISN, under the flow's own tag, so that a late one cannot set another flow's. */
 INLINE void set_isn(struct sy_line *f, __u64 id, __u32 seq, __u32 ack)
 {
 	__u64 tag = SY_ISN_TAG(id >> SY_ID_SHIFT), old = READ_ONCE(f->aux), next = tag | SY_ISN_SET | seq;
 
-	if ((old ^ tag) >> 33 || old == next || READ_ONCE(f->seq) + 1 != ack)
+	if ((old ^ tag) >> 33 || old == next || !answers_syn(f, ack))
 		return;
 	CAS(&f->aux, old, next);
 }
 
-/* A client's packet acknowledges the backend's ISN + 1 or more: data first or a lost ACK do as well. */
+/* A client's packet acknowledges the backend's ISN + 1 or somewhat more: data first or a lost ACK do as well, a guess does not. */
 INLINE int acknowledges(const struct sy_line *f, __u64 id, __u32 ack)
 {
 	__u64 aux = READ_ONCE(f->aux);
 
-	return !((aux ^ (SY_ISN_TAG(id >> SY_ID_SHIFT) | SY_ISN_SET)) >> 32) && (__s32)(ack - (__u32)aux - 1) >= 0;
+	return !((aux ^ (SY_ISN_TAG(id >> SY_ID_SHIFT) | SY_ISN_SET)) >> 32) && ack - (__u32)aux - 1 < ISN_AHEAD;
 }
 
 INLINE __u64 changed_by_reset(const struct sy_line *f, __u64 word, __u32 what, __u32 ack)
@@ -31,7 +40,7 @@ INLINE __u64 changed_by_reset(const struct sy_line *f, __u64 word, __u32 what, _
 		return what & CHANGE_PLAUSIBLE ? word | SY_F_RESET : word;
 	/* a client's RST during the handshake passes through and the record stays: that resolves a backend's TIME_WAIT.
 	 * Only the backend's own refusal, acknowledging the client's ISN, ends a half-open flow. */
-	if ((what & CHANGE_BACKEND) && READ_ONCE(f->seq) + 1 == ack)
+	if ((what & CHANGE_BACKEND) && answers_syn(f, ack))
 		return word | SY_F_RESET;
 	return word;
 }
@@ -134,10 +143,10 @@ __attribute__((noinline)) __u64 flow_change(__u64 lines_at, __u64 word, __u32 wh
 			return r;
 		word = r;
 	}
-	return 1;
+	return 0; /* it changes faster than one packet can follow: absent for this one */
 }
 
-__attribute__((noinline)) int flow_strike(__u32 forward, __u64 word, __u32 silent)
+__attribute__((noinline)) int flow_strike(__u32 forward, __u64 word, __u32 unanswered, __u32 silent)
 {
 	struct sy_line *f = line_at(forward);
 	__u32 strikes = (word & SY_STRIKE_MASK) >> SY_STRIKE_SHIFT;
@@ -145,7 +154,7 @@ __attribute__((noinline)) int flow_strike(__u32 forward, __u64 word, __u32 silen
 
 	if (!f || FLOW_STATE(word) == SY_CLOSING)
 		return 0;
-	if (silent < sy_const.hz)
+	if (!unanswered)
 		strikes = 0;
 	else if (strikes < SILENT_STRIKES)
 		strikes++;

@@ -2,18 +2,30 @@
 /* A new flow: a source port towards the backend, its return line, its forward line.
  *
  *   source address 0: the client's own port, 16 of a walk, 256 of the backend's cursor; address 1: ...; then all once more with
- *   the ports kept back. The claim of the return line is the claim of the port. Then the forward line: NEW, and SYN makes it exist. */
+ *   the ports kept back and those of closed flows. The claim of the return line is the claim of the port. Then the forward line:
+ *   NEW, and SYN makes it exist. */
 #include "flow_write.bpf.h"
 
 #define CLAIM_TRIES 6
 #define WALK_TRIES 16
 #define CURSOR_TRIES 256
-#define PORT_TRIES 4096 /* candidates of all addresses */
+#define PORT_ROUNDS 2400 /* of PORT_STEPS: every candidate of every address twice, and some lost races */
+#define PORT_STEPS 4
+#define FULL_TRIES 32 /* so many places in a row all taken by live flows: the table is full, not the ports used up */
 #define WALK_STRIDE 97 /* odd, and no factor of likely pool sizes */
 
-INLINE __u64 fresh_id(struct sy_cpu *cpu)
+INLINE struct sy_cpu *this_cpu(void)
 {
-	__u64 n = __sync_fetch_and_add(&cpu->ids, 1) + 1;
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpu_state, &zero);
+}
+
+/* 0: never, as long as the map is there */
+INLINE __u64 fresh_id(void)
+{
+	struct sy_cpu *cpu = this_cpu();
+	__u64 n = cpu ? __sync_fetch_and_add(&cpu->ids, 1) + 1 : 0;
 
 	return ((__u64)(bpf_get_smp_processor_id() + 1) << 52) | ((n << SY_ID_SHIFT) & 0xfffffffffff00ULL);
 }
@@ -22,11 +34,12 @@ INLINE __u64 fresh_id(struct sy_cpu *cpu)
 
 /* The next candidate of one source address: the client's own port, then a walk with an odd stride from this CPU's slice, then
  * the backend's cursor. With timewait only the cursor: its order stands for the age of ports kept back. 0: not this try. */
-INLINE __u32 port_candidate(const struct sy_pool *pool, struct sy_cpu *cpu, const struct flow_scratch *s)
+INLINE __u32 port_candidate(const struct sy_pool *pool, const struct flow_scratch *s)
 {
 	__u32 n = pool->n_ports, at, own = bpf_ntohs((__u16)s->new.key.ports), try = s->walk.try;
 	__u32 backend = s->new.backend;
 	struct sy_load *load;
+	struct sy_cpu *cpu;
 
 	if (!n)
 		return 0;
@@ -38,6 +51,9 @@ INLINE __u32 port_candidate(const struct sy_pool *pool, struct sy_cpu *cpu, cons
 	} else if (!try) {
 		return (pool->member[(own >> 6) & (SY_MAX_POOL_PORTS / 64 - 1)] >> (own & 63)) & 1 ? own : 0;
 	} else {
+		cpu = this_cpu();
+		if (!cpu)
+			return 0;
 		cpu->port_walk += WALK_STRIDE;
 		at = cpu->port_walk + bpf_get_smp_processor_id() * (n / (sy_const.n_cpus ? sy_const.n_cpus : 1));
 	}
@@ -46,47 +62,59 @@ INLINE __u32 port_candidate(const struct sy_pool *pool, struct sy_cpu *cpu, cons
 
 /* One port. CLAIM_AGAIN: try the next; CLAIM_TAKEN: there is none left, every address has been walked and, after that, the
  * ports kept back. */
-__attribute__((noinline)) int flow_port(struct flow_scratch *s)
+INLINE int try_port(struct flow_scratch *s, const struct sy_pool *pool)
 {
-	struct sy_pool *pool;
-	struct sy_cpu *cpu;
-	struct flow_key k;
-	__u32 zero = 0, port;
+	__u32 port;
 	int err;
 
-	if (!s)
-		return CLAIM_FULL;
-	pool = bpf_map_lookup_elem(&pools, &s->walk.pool);
-	cpu = bpf_map_lookup_elem(&cpu_state, &zero);
-	if (!pool || !cpu)
-		return CLAIM_FULL;
-	if (s->walk.try > WALK_TRIES + CURSOR_TRIES) {
+	if (!s->walk.port && s->walk.try > WALK_TRIES + CURSOR_TRIES) {
 		s->walk.try = 0;
 		s->walk.addr++;
 	}
 	if (s->walk.addr >= pool->n_addrs) {
 		if (s->claim.timewait || !pool->n_addrs)
-			return s->walk.n_full > CURSOR_TRIES / 2 ? CLAIM_FULL : CLAIM_TAKEN;
+			return CLAIM_TAKEN;
 		s->claim.timewait = 1;
 		s->walk.addr = 0;
 	}
-	port = port_candidate(pool, cpu, s);
-	s->walk.try++;
-	if (!port)
-		return CLAIM_AGAIN;
+	port = s->walk.port;
+	if (!port) {
+		port = port_candidate(pool, s);
+		s->walk.try++;
+		s->walk.n_again = 0;
+		if (!port)
+			return CLAIM_AGAIN;
+	}
 	s->claim.line.daddr = pool->addr[s->walk.addr & (SY_MAX_POOL_ADDRS - 1)];
 	s->claim.line.dport = bpf_htons(port);
-	k.addrs = line_addrs(&s->claim.line);
-	k.ports = line_ports(&s->claim.line);
-	s->claim.hash = flow_hash(&k);
+	s->claim.hash = flow_hash((const struct flow_key *)&s->claim.line.saddr);
 	err = flow_claim(&s->claim);
+	if (err == CLAIM_TAKEN && s->claim.timewait && flow_free_port(&s->claim))
+		err = flow_claim(&s->claim);
 	if (err == CLAIM_OK)
 		return CLAIM_OK;
 	if (err == CLAIM_COLLISION)
-		s->claim.id = fresh_id(cpu);
-	s->walk.n_full += err == CLAIM_FULL;
+		s->claim.id = fresh_id();
+	s->walk.port = err == CLAIM_AGAIN && s->walk.n_again++ < CLAIM_TRIES ? port : 0;
+	s->walk.n_full = err == CLAIM_FULL ? s->walk.n_full + 1 : 0;
 	count(SY_C_PORT_TRIES);
-	return CLAIM_AGAIN;
+	return s->walk.n_full > FULL_TRIES ? CLAIM_FULL : CLAIM_AGAIN;
+}
+
+/* A few of them: the verifier walks each turn of the caller's loop, but this function once. */
+__attribute__((noinline)) int flow_port(struct flow_scratch *s)
+{
+	struct sy_pool *pool;
+	int err = CLAIM_AGAIN;
+
+	if (!s)
+		return CLAIM_FULL;
+	pool = bpf_map_lookup_elem(&pools, &s->walk.pool);
+	if (!pool)
+		return CLAIM_FULL;
+	for (int i = 0; i < PORT_STEPS && err == CLAIM_AGAIN; i++)
+		err = try_port(s, pool);
+	return err;
 }
 
 /* ---- a new flow ---- */
@@ -113,6 +141,7 @@ INLINE void return_line(struct flow_scratch *s, const struct sy_backend *b)
 	s->walk.pool = b->pool;
 	s->walk.addr = 0;
 	s->walk.try = 0;
+	s->walk.port = 0;
 	s->walk.n_full = 0;
 }
 
@@ -147,7 +176,11 @@ INLINE int publish_flow(struct flow_claim *c, struct sy_line *r)
 		return FLOW_NEW_ERROR;
 	if (sy_test.mutant == MUTANT_LIVE_BEFORE_LOOK)
 		return FLOW_NEW_OK;
-	CAS(&f->word, c->id | SY_NEW, c->id | SY_SYN);
+	if (CAS(&f->word, c->id | SY_NEW, c->id | SY_SYN) != (c->id | SY_NEW)) {
+		/* stopped for seconds in between, and the sweeper took it for a dead claimer's */
+		CAS(&r->word, c->id | SY_USED, 0);
+		return FLOW_NEW_COLLISION;
+	}
 	if (sy_test.mutant == MUTANT_LATE_MATE) {
 		race();
 		WRITE_ONCE(r->mate, c->place);
@@ -158,20 +191,17 @@ INLINE int publish_flow(struct flow_claim *c, struct sy_line *r)
 __attribute__((noinline)) int flow_new(struct flow_scratch *s)
 {
 	struct sy_backend *b;
-	struct sy_cpu *cpu;
 	struct sy_line *r;
-	__u32 zero = 0;
 	int err = CLAIM_AGAIN;
 
 	if (!s)
 		return FLOW_NEW_ERROR;
 	b = bpf_map_lookup_elem(&backends, &s->new.backend);
-	cpu = bpf_map_lookup_elem(&cpu_state, &zero);
-	if (!b || !cpu)
+	if (!b)
 		return FLOW_NEW_ERROR;
-	s->claim.id = fresh_id(cpu);
+	s->claim.id = fresh_id();
 	return_line(s, b);
-	for (int i = 0; i < PORT_TRIES && err == CLAIM_AGAIN; i++)
+	for (int i = 0; i < PORT_ROUNDS && err == CLAIM_AGAIN; i++)
 		err = flow_port(s);
 	if (err)
 		return err == CLAIM_FULL ? FLOW_NEW_FULL : FLOW_NEW_NO_PORT;

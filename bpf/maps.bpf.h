@@ -46,7 +46,7 @@ struct sweep_value {
 	__u64 rounds;
 	__u64 jiffies;
 	__u64 boottime_ns;
-	__u32 round_start;
+	__u32 last_visit;
 	__u32 armed;
 	__u64 suspect_word;
 	__u32 suspect_index;

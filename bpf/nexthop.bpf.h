@@ -10,7 +10,8 @@
 
 struct hop {
 	__u32 ifindex; /* 0: no route */
-	__u32 flags; /* SY_IF_* | SY_NH_RESOLVED */
+	__u16 flags; /* SY_IF_* | SY_NH_RESOLVED */
+	__u16 kept; /* it is the word that was held */
 	__u64 dmac; /* low 48 bits, wire order */
 	__u64 smac;
 };
@@ -58,7 +59,7 @@ INLINE void hop_from_cache(const struct sy_nh *c, struct hop *h)
 }
 
 /* Ask the kernel and remember the answer for this CPU; c->ifindex 0 when there is no route. */
-static __attribute__((noinline)) void hop_look_up(hook_ctx *ctx, __be32 daddr, __be32 saddr, __u32 epoch, struct sy_nh *c)
+NOINLINE void hop_look_up(hook_ctx *ctx, __be32 daddr, __be32 saddr, __u32 epoch, struct sy_nh *c)
 {
 	struct bpf_fib_lookup fib = {
 		.family = 2 /* AF_INET */, .ifindex = hook_ifindex(ctx), .ipv4_src = saddr, .ipv4_dst = daddr
@@ -74,13 +75,16 @@ static __attribute__((noinline)) void hop_look_up(hook_ctx *ctx, __be32 daddr, _
 	c->stamp = bpf_jiffies64();
 	c->ifindex = 0;
 	c->flags = 0;
-	if (err != BPF_FIB_LKUP_RET_SUCCESS && err != BPF_FIB_LKUP_RET_NO_NEIGH)
+	/* FRAG_NEEDED: too large for the way out, which is the device's to say (the way itself is found) */
+	if (err != BPF_FIB_LKUP_RET_SUCCESS && err != BPF_FIB_LKUP_RET_NO_NEIGH && err != BPF_FIB_LKUP_RET_FRAG_NEEDED)
 		return;
 	c->ifindex = fib.ifindex;
-	if (err == BPF_FIB_LKUP_RET_SUCCESS) {
-		c->flags = SY_NH_RESOLVED;
+	if (err != BPF_FIB_LKUP_RET_NO_NEIGH) {
 		__builtin_memcpy(c->dmac, fib.dmac, ETH_ALEN);
 		__builtin_memcpy(c->smac, fib.smac, ETH_ALEN);
+		/* a neighbour that is still being asked for may come with an empty address */
+		if (mac_load(c->dmac))
+			c->flags = SY_NH_RESOLVED;
 	}
 	f = iface_find(fib.ifindex, &slot);
 	if (f)
@@ -109,6 +113,7 @@ INLINE void hop_find(hook_ctx *ctx, __u64 nh, __be32 daddr, __be32 saddr, __u32 
 		if (f && f->ifindex) {
 			h->ifindex = f->ifindex;
 			h->flags = f->flags | SY_NH_RESOLVED;
+			h->kept = 1;
 			h->dmac = nh & MAC_MASK;
 			h->smac = mac_load(f->mac);
 			return;

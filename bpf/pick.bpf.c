@@ -9,7 +9,7 @@
 #include "pick.bpf.h"
 
 #define PICK_DRAWS 4
-#define PICK_SCAN 1024 /* members looked at when every draw met an evicted one */
+#define SCAN_STEP 128 /* members looked at by one call, when every draw met an evicted one */
 #define WORD_MASK (SY_TABLE_WORDS - 1)
 
 INLINE __u32 table_u16(const struct sy_table_area *t, __u32 base, __u32 i)
@@ -33,9 +33,12 @@ __attribute__((noinline)) __u32 pick_search(__u64 word, __u32 r)
 	low = table_u16(t, guide, bucket);
 	high = table_u16(t, guide, bucket + 1);
 	/* one bound without a branch: mostly that is all there is */
-	less = ((__u64)READ_ONCE(t->w[(base + low) & WORD_MASK]) - r) >> 63;
+	less = (__u64)READ_ONCE(t->w[(base + low) & WORD_MASK]) - r;
 	opaque(less);
+	less >>= 63;
 	low += less;
+	if (!less)
+		return low;
 	for (int i = 0; i < 15 && low < high; i++) {
 		__u64 mid = (low + high) >> 1;
 
@@ -81,30 +84,39 @@ __attribute__((noinline)) __u32 pick_once(__u32 service, __u32 r)
 	return pick_is_live(id, service) ? id : ~0U;
 }
 
-/* From the member for r on, the first that is live and of this service: right even while the table is switched. */
-__attribute__((noinline)) __u32 pick_scan(__u32 service, __u32 r)
+/* Of the members from the at-th on, the first of SCAN_STEP that is live. */
+__attribute__((noinline)) __u32 pick_scan_some(__u32 service, __u64 word, __u32 at)
 {
-	__u32 zero = 0;
-	struct sy_service *s = bpf_map_lookup_elem(&services, &service);
+	__u32 zero = 0, n = SY_TABLE_LEN(word), ids = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4) + n;
 	struct sy_table_area *t = bpf_map_lookup_elem(&tables, &zero);
-	__u32 n, at, base;
-	__u64 word;
 
-	if (!s || !t)
+	if (!t || !n)
 		return 0;
-	word = READ_ONCE(s->table);
-	n = SY_TABLE_LEN(word);
-	base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4);
-	at = pick_search(word, r);
-	if (!n)
-		return 0;
-	for (__u32 i = 0; i < PICK_SCAN && i < n; i++) {
-		__u32 id = READ_ONCE(t->w[(base + n + (at + i) % n) & WORD_MASK]);
+	for (__u32 i = 0; i < SCAN_STEP; i++) {
+		__u32 id = READ_ONCE(t->w[(ids + (at + i) % n) & WORD_MASK]);
 
 		if (pick_is_live(id, service))
 			return id;
 	}
 	return 0;
+}
+
+/* From the member for r on, round the whole table, the first that is live and of this service: right even while the table is
+ * switched. */
+__attribute__((noinline)) __u32 pick_scan(__u32 service, __u32 r)
+{
+	struct sy_service *s = bpf_map_lookup_elem(&services, &service);
+	__u32 n, at, id = 0;
+	__u64 word;
+
+	if (!s)
+		return 0;
+	word = READ_ONCE(s->table);
+	n = SY_TABLE_LEN(word);
+	at = pick_search(word, r);
+	for (__u32 i = 0; i < SY_MAX_MEMBERS && i < n && !id; i += SCAN_STEP)
+		id = pick_scan_some(service, word, at + i);
+	return id;
 }
 
 __attribute__((noinline)) __u32 pick_backend(__u32 service, __u32 r)

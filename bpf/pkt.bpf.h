@@ -19,6 +19,12 @@ struct pkt {
 	__u8 flags; /* TCP */
 	__u8 ttl;
 	__u8 zero[2];
+	__u64 hash; /* of the key */
+	__u64 over_word; /* a closed or evicted flow with the key, which a SYN replaces; 0: none */
+	__u32 over_index;
+	__u32 zero2;
+	__u32 now; /* jiffies */
+	int action; /* what the hook is to return, unless the verdict says pass */
 };
 
 enum parsed {

@@ -9,6 +9,7 @@
  * the table, however small, takes a second at least. */
 #include "flow.bpf.h"
 
+#define SUSPECT_S 120 /* a suspect that has not been met again for so long is forgotten; longer than a round over any table */
 #define ORPHAN_S 5 /* BUSY, NEW or a return line without a mate unchanged for that long: its claimer died */
 
 struct sweep_pass {
@@ -105,15 +106,16 @@ INLINE void visit_return(struct sy_line *r, __u64 word, __u32 now)
  * the same word in the same line seconds later is stuck. */
 INLINE void visit_unfinished(struct sy_line *l, __u32 index, __u64 word, struct sweep_value *s, __u32 now)
 {
-	if (!s->suspect_word || now - s->suspect_since > 4 * ORPHAN_S * sy_const.hz) {
-		s->suspect_word = word;
-		s->suspect_index = index;
-		s->suspect_since = now;
-	} else if (s->suspect_word == word && s->suspect_index == index &&
-		   now - s->suspect_since >= ORPHAN_S * sy_const.hz) {
+	if (s->suspect_word == word && s->suspect_index == index) {
+		if (now - s->suspect_since < ORPHAN_S * sy_const.hz)
+			return;
 		if (CAS(&l->word, word, 0) == word)
 			count(SY_C_ORPHANS_FREED);
 		s->suspect_word = 0;
+	} else if (!s->suspect_word || now - s->suspect_since > SUSPECT_S * sy_const.hz) {
+		s->suspect_word = word;
+		s->suspect_index = index;
+		s->suspect_since = now;
 	}
 }
 
@@ -159,6 +161,18 @@ INLINE void watch_agent(struct sweep_value *s, struct sy_config *cfg, __u32 now)
 	}
 }
 
+/* As many lines as one tick visits; fewer by a plain loop where the kernel has no bpf_loop (before 5.17). */
+INLINE __u32 sweep_some(struct sweep_pass *pass)
+{
+	if (sy_const.have_loop) {
+		bpf_loop(SY_SWEEP_LINES, visit, pass, 0);
+		return SY_SWEEP_LINES;
+	}
+	for (__u32 i = 0; i < SY_SWEEP_LINES_PLAIN; i++)
+		visit(i, pass);
+	return SY_SWEEP_LINES_PLAIN;
+}
+
 static int sweep_tick(void *map, __u32 *key, struct sweep_value *s)
 {
 	__u32 zero = 0, n_lines = (sy_const.group_mask + 1) * SY_LINES_PER_GROUP;
@@ -173,14 +187,14 @@ static int sweep_tick(void *map, __u32 *key, struct sweep_value *s)
 		watch_agent(s, cfg, pass.now);
 	}
 	if (pass.cursor >= n_lines) {
-		if (pass.now - s->round_start >= sy_const.hz) {
-			s->round_start = pass.now;
+		/* counted from the last visit, so that late ticks cannot bring two visits of a line closer than a second */
+		if (pass.now - s->last_visit >= sy_const.hz) {
 			s->cursor = 0;
 			s->rounds++;
 		}
 	} else {
-		bpf_loop(SY_SWEEP_LINES, visit, &pass, 0);
-		s->cursor = pass.cursor + SY_SWEEP_LINES;
+		s->cursor = pass.cursor + sweep_some(&pass);
+		s->last_visit = pass.now;
 	}
 	bpf_timer_start(&s->timer, SY_SWEEP_PERIOD_NS, 0);
 	return 0;

@@ -12,11 +12,13 @@ struct hop;
 INLINE __u32 hook_ifindex(hook_ctx *ctx);
 INLINE int hook_can_send(hook_ctx *ctx, const struct hop *h);
 INLINE int hook_can_answer(hook_ctx *ctx);
+INLINE int hook_is_for_us(hook_ctx *ctx);
 INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
-static __attribute__((noinline)) int hook_reset(hook_ctx *ctx, const struct pkt *p);
-static __attribute__((noinline)) int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
+NOINLINE int hook_reset(hook_ctx *ctx, const struct pkt *p);
+NOINLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
 #include "steps.bpf.h"
 
+#define HEADERS_LEN (ETH_LEN + 60 + TCP_LEN) /* with every IP option */
 #define TCP_CHECK_AT 16 /* offset of the checksum in the TCP header */
 
 INLINE __u32 hook_ifindex(hook_ctx *ctx)
@@ -30,6 +32,12 @@ INLINE int hook_can_send(hook_ctx *ctx, const struct hop *h)
 }
 
 INLINE int hook_can_answer(hook_ctx *ctx)
+{
+	return 1;
+}
+
+/* The frames of others have been sorted out by their packet type. */
+INLINE int hook_is_for_us(hook_ctx *ctx)
 {
 	return 1;
 }
@@ -80,9 +88,11 @@ INLINE int tc_write_reset(hook_ctx *ctx, const struct reset *r)
 
 	reset_build(r, &h.ip, &h.tcp);
 	check = h.tcp.check;
-	if (bpf_skb_store_bytes(ctx, ETH_LEN + IP_LEN + TCP_CHECK_AT, &zero, 2, 0) ||
+	/* the sum over the whole frame, where the device gave one, is kept right: the probe is taken back unsummed */
+	if (bpf_skb_store_bytes(ctx, ETH_LEN + IP_LEN + TCP_CHECK_AT, &zero, 2, BPF_F_RECOMPUTE_CSUM) ||
 	    bpf_l4_csum_replace(ctx, ETH_LEN + IP_LEN + TCP_CHECK_AT, 0, 0x1234, 2) ||
-	    bpf_skb_load_bytes(ctx, ETH_LEN + IP_LEN + TCP_CHECK_AT, &probe, 2))
+	    bpf_skb_load_bytes(ctx, ETH_LEN + IP_LEN + TCP_CHECK_AT, &probe, 2) ||
+	    bpf_skb_store_bytes(ctx, ETH_LEN + IP_LEN + TCP_CHECK_AT, &zero, 2, 0))
 		return -1;
 	if (!probe)
 		check = csum_fold(reset_pseudo(r));
@@ -104,7 +114,7 @@ INLINE int tc_swap_macs(hook_ctx *ctx)
 	return 0;
 }
 
-static __attribute__((noinline)) int hook_reset(hook_ctx *ctx, const struct pkt *p)
+NOINLINE int hook_reset(hook_ctx *ctx, const struct pkt *p)
 {
 	struct reset r;
 
@@ -116,7 +126,7 @@ static __attribute__((noinline)) int hook_reset(hook_ctx *ctx, const struct pkt 
 }
 
 /* A packet of an evicted backend: a RST back to it, and one to the client at the backend's own sequence number. */
-static __attribute__((noinline)) int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h)
+NOINLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h)
 {
 	struct reset r;
 	void *data, *data_end;
@@ -158,9 +168,9 @@ INLINE int tc_action(int verdict, int action)
 /* The whole hook, inline: the bench calls it from a program that drives it. */
 INLINE int tc_packet(struct __sk_buff *ctx)
 {
-	int action = TC_ACT_SHOT, verdict;
+	int verdict;
 	void *data, *data_end;
-	struct pkt p;
+	struct pkt p = { .action = TC_ACT_SHOT };
 
 	/* a tag that the device stripped: the frame is of another network */
 	if (ctx->vlan_present || ctx->pkt_type != 0 /* PACKET_HOST */) {
@@ -169,14 +179,14 @@ INLINE int tc_packet(struct __sk_buff *ctx)
 	}
 	data = (void *)(long)ctx->data;
 	data_end = (void *)(long)ctx->data_end;
-	if (data + ETH_LEN + IP_LEN + TCP_LEN > data_end && ctx->len >= ETH_LEN + IP_LEN + TCP_LEN) {
-		bpf_skb_pull_data(ctx, ETH_LEN + 60 + TCP_LEN < ctx->len ? ETH_LEN + 60 + TCP_LEN : ctx->len);
+	if (data + HEADERS_LEN > data_end && (__u32)(data_end - data) < ctx->len) {
+		bpf_skb_pull_data(ctx, HEADERS_LEN < ctx->len ? HEADERS_LEN : ctx->len);
 		data = (void *)(long)ctx->data;
 		data_end = (void *)(long)ctx->data_end;
 	}
-	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, ctx->len), &action);
+	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, ctx->len));
 	count_verdict(verdict);
-	return tc_action(verdict, action);
+	return tc_action(verdict, p.action);
 }
 
 SEC("tc")

@@ -11,8 +11,9 @@ struct hop;
 INLINE __u32 hook_ifindex(hook_ctx *ctx);
 INLINE int hook_can_send(hook_ctx *ctx, const struct hop *h);
 INLINE int hook_can_answer(hook_ctx *ctx);
+INLINE int hook_is_for_us(hook_ctx *ctx);
 INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
-static __attribute__((noinline)) int hook_reset(hook_ctx *ctx, const struct pkt *p);
+NOINLINE int hook_reset(hook_ctx *ctx, const struct pkt *p);
 INLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
 #include "steps.bpf.h"
 
@@ -32,6 +33,15 @@ INLINE int hook_can_answer(hook_ctx *ctx)
 	struct sy_iface *f = iface_find(ctx->ingress_ifindex, &slot);
 
 	return f && (f->flags & SY_IF_XDP_XMIT);
+}
+
+INLINE int hook_is_for_us(hook_ctx *ctx)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	__u32 slot;
+	struct sy_iface *f = iface_find(ctx->ingress_ifindex, &slot);
+
+	return f && data + ETH_LEN <= data_end && mac_load(data) == mac_load(f->mac);
 }
 
 INLINE int xdp_out(hook_ctx *ctx, __u32 ifindex, __u32 flags)
@@ -67,7 +77,7 @@ INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *r
 	return xdp_out(ctx, h->ifindex, h->flags);
 }
 
-static __attribute__((noinline)) int hook_reset(hook_ctx *ctx, const struct pkt *p)
+NOINLINE int hook_reset(hook_ctx *ctx, const struct pkt *p)
 {
 	void *data, *data_end = (void *)(long)ctx->data_end;
 	struct reset r;
@@ -102,14 +112,14 @@ INLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewr
 INLINE int xdp_packet(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
-	int action = XDP_DROP, verdict;
-	struct pkt p;
+	int verdict;
+	struct pkt p = { .action = XDP_DROP };
 
-	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, data_end - data), &action);
+	verdict = steps(ctx, &p, pkt_parse(&p, data, data_end, data_end - data));
 	if (verdict == HAND_OVER || verdict == SY_V_NOT_OURS || verdict == SY_V_FRAGMENT || verdict == SY_V_NO_BACKEND_PASS)
 		return XDP_PASS;
 	count_verdict(verdict);
-	return action;
+	return p.action;
 }
 
 SEC("xdp")

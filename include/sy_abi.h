@@ -22,7 +22,7 @@
 #define SY_MAX_POOLS 16 /* source address sets */
 #define SY_MAX_POOL_ADDRS 16
 #define SY_MAX_POOL_PORTS 65536
-#define SY_NH_CACHE 2048 /* next hops looked up by a CPU, per CPU; a power of two */
+#define SY_NH_CACHE 8192 /* next hops looked up by a CPU, per CPU; a power of two */
 #define SY_MIN_FLOWS 128
 #define SY_MAX_FLOWS 4194304
 
@@ -94,7 +94,8 @@ struct sy_group {
 };
 
 #define SY_ISN_SET (1ULL << 32)
-#define SY_ISN_TAG(id) (((id) & 0x7fffffffULL) << 33) /* id: word >> SY_ID_SHIFT */
+/* id: word >> SY_ID_SHIFT; the issuing CPU, in its high bits, is mixed in */
+#define SY_ISN_TAG(id) ((((id) ^ ((id) >> 24)) & 0x7fffffffULL) << 33)
 
 /* Next hop in one word, so that it is read and written whole: bytes 0..5 MAC in wire order, byte 6 interface slot
  * (0: none, look it up), byte 7 low bits of the epoch it was looked up in. */
@@ -110,13 +111,14 @@ struct sy_sweep {
 	__u64 rounds; /* whole passes over the table */
 	__u64 jiffies; /* at the last tick ... */
 	__u64 boottime_ns; /* ... and the same moment in CLOCK_BOOTTIME */
-	__u32 round_start; /* jiffies; a round takes a second at least */
+	__u32 last_visit; /* jiffies; the next round begins a second after it at the earliest */
 	__u32 armed; /* times a program armed the timer */
 	__u64 suspect_word; /* a BUSY or NEW line seen on an earlier round: freed if it is still the same 5 s later */
 	__u32 suspect_index;
 	__u32 suspect_since; /* jiffies */
 };
-#define SY_SWEEP_LINES 1024
+#define SY_SWEEP_LINES 1024 /* a tick, a power of two as the next */
+#define SY_SWEEP_LINES_PLAIN 256
 #define SY_SWEEP_PERIOD_NS 1000000
 #define SY_TIMEWAIT_S 60
 
@@ -157,7 +159,7 @@ struct sy_backend {
 /* loads: memory-mapped; written by the programs. Beside backends, since its lines bounce between CPUs. */
 struct sy_load {
 	__u64 active; /* flows established or half-closed, exact; id is given out again only at 0 */
-	__u64 word; /* the program's word: passive ejection, in the shape of sy_backend.word; the worse one holds */
+	__u64 word; /* reserved: the program's own mark, in the shape of sy_backend.word */
 	__u32 cursor; /* source port walk of last resort */
 	__u32 fails; /* passive health, reserved: refusals or unanswered SYNs in a row */
 	__u64 syns; /* reserved */
@@ -322,7 +324,7 @@ struct sy_const {
 	__u32 group_mask; /* number of groups - 1 */
 	__u32 hz;
 	__u32 n_cpus;
-	__u32 reserved;
+	__u32 have_loop; /* the kernel has bpf_loop */
 	__u32 secret[8];
 };
 

@@ -240,7 +240,9 @@ static void set_up(void)
 	base_side.next = (volatile uint64_t *)&base->bss->drive_next;
 	base_side.mask = &base->bss->drive_mask;
 	packet = FRAME(.from = "10.64.0.0:2000", .to = "10.0.0.100:80", .flags = ACK, .short_frame = true);
-	memcpy(packet.data, rig.mac_client_if, 6);
+	memcpy(&ours->bss->drive_to, rig.mac_client_if, 6);
+	memcpy(&ours_tc->bss->drive_to, rig_tc.mac_client_if, 6);
+	memcpy(&base->bss->drive_to, rig.mac_client_if, 6);
 	fill_service(&rig);
 	fill_service(&rig_tc);
 	age(&xdp, ours->progs.bench_learn, ours->progs.bench_end, true);

@@ -114,6 +114,7 @@ static struct stress *stress_start(enum sy_mutant mutant, uint32_t n_groups)
 	rig_load(&s->rig, s->skel->obj, n_groups, HZ);
 	s->skel->bss = rig_mmap(s->skel->maps.bss);
 	s->skel->bss->drive_shared_ports = 1;
+	memcpy(&s->skel->bss->drive_to, s->rig.mac_client_if, 6);
 	fill_maps(s);
 	assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(s->skel->progs.steelyard_arm), &o), 0);
 	assert_int_equal(o.retval, 0);

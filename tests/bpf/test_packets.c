@@ -399,13 +399,14 @@ static void a_silent_draining_backend_is_given_up(struct scene *s)
 	back = rig_find(&rig, SCENE_BACKEND_AT, SCENE_SOURCE);
 	assert_true(there && back);
 	rig_backend_state(&rig, SCENE_BACKEND, SY_DRAINING, SY_R_GONE);
-	for (; n < 2; n++) {
+	/* the first only begins to wait; three unanswered ones after it, the last more than 10 s after the backend spoke */
+	for (; n < 3; n++) {
 		scene_age(s, there, 4);
 		scene_age(s, back, 4 * (n + 1));
 		SCENE_RUN(s, &f, SCENE_FROM_CLIENT, .verdict = SY_V_FORWARD, TO_BACKEND);
 	}
 	scene_age(s, there, 4);
-	scene_age(s, back, 12);
+	scene_age(s, back, 16);
 	SCENE_RUN(s, &f, SCENE_FROM_CLIENT, .verdict = SY_V_SILENT_RESET, RESET_TO_CLIENT, .seq = 9500);
 }
 
@@ -418,12 +419,14 @@ static void a_draining_backend_that_answers_is_kept(struct scene *s)
 	there = rig_find(&rig, SCENE_CLIENT, SCENE_LISTEN);
 	assert_non_null(there);
 	rig_backend_state(&rig, SCENE_BACKEND, SY_DRAINING, SY_R_GONE);
+	/* a question and its answer every so often, as keep-alives are: silence between them is not the backend's fault */
 	for (int i = 0; i < 20; i++) {
 		struct frame answer = SCENE_BACKEND_SENDS(s, .flags = ACK, .seq = 9500, .ack = 2000);
+		uint32_t pause_s = i < 10 ? 4 : 60;
 
-		scene_age(s, there, 4);
+		scene_age(s, there, pause_s);
+		scene_age(s, rig_find(&rig, SCENE_BACKEND_AT, SCENE_SOURCE), pause_s);
 		SCENE_RUN(s, &f, SCENE_FROM_CLIENT, .verdict = SY_V_FORWARD, TO_BACKEND);
-		scene_age(s, rig_find(&rig, SCENE_BACKEND_AT, SCENE_SOURCE), 4);
 		SCENE_RUN(s, &answer, SCENE_FROM_BACKEND, .verdict = SY_V_RETURN, TO_CLIENT);
 	}
 }

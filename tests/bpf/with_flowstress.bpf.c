@@ -41,8 +41,8 @@ int flowstress_random(struct xdp_md *ctx)
 {
 	void *d = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__u32 r = bpf_get_prandom_u32(), op = random_op(r & 63), flow;
-	int action = XDP_DROP, verdict;
-	struct pkt p;
+	struct pkt p = { .action = XDP_DROP };
+	int verdict;
 
 	if ((r >> 26) == stress_acts)
 		return agent_acts(r);
@@ -50,10 +50,10 @@ int flowstress_random(struct xdp_md *ctx)
 	if (drive_packet(d, end, flow, 0, op))
 		return XDP_ABORTED;
 	__sync_fetch_and_add(&stress_operations, 1);
-	verdict = steps(ctx, &p, pkt_parse(&p, d, end, end - d), &action);
+	verdict = steps(ctx, &p, pkt_parse(&p, d, end, end - d));
 	if (verdict != HAND_OVER)
 		count_verdict(verdict);
 	if (verdict == SY_V_FORWARD || verdict == SY_V_RETURN || verdict == SY_V_NEW)
 		drive_look((void *)(long)ctx->data, (void *)(long)ctx->data_end, flow, 0, op);
-	return action;
+	return p.action;
 }
