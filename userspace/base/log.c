@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "utf8.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ static struct {
 	enum log_level level;
 	bool json;
 	bool journal; /* it has its own timestamps */
+	unsigned long n_lost;
 } settings = {.level = LOG_LEVEL_INFO};
 
 struct line {
@@ -117,10 +119,40 @@ static void put_line(struct line *l, enum log_level level, const char *area, con
 	put(l, "\n");
 }
 
+/* Whoever reads our stderr through a pipe may have stopped reading, and the event loop must not wait for it. poll()
+ * tells whether a write of up to PIPE_BUF goes in at once. One write, so that lines of several processes do not mix; a
+ * log that cannot be written has nobody to tell. */
+static bool write_line(const struct line *l)
+{
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&p, 1, 0) == 0)
+		return false;
+	while (write(STDERR_FILENO, l->text, l->size) < 0 && errno == EINTR)
+		;
+	return true;
+}
+
+static void write_message(enum log_level level, const char *area, const char *message)
+{
+	struct line l;
+	char lost[64];
+
+	if (settings.n_lost) {
+		(void)snprintf(lost, sizeof(lost), "%lu lines are lost: nobody read the log", settings.n_lost);
+		l.size = 0;
+		put_line(&l, LOG_LEVEL_WARNING, "log", lost);
+		if (write_line(&l))
+			settings.n_lost = 0;
+	}
+	l.size = 0;
+	put_line(&l, level, area, message);
+	settings.n_lost += !write_line(&l);
+}
+
 void log_write(enum log_level level, const char *area, const char *format, ...)
 {
 	char message[MESSAGE_BYTES];
-	struct line l;
 	int saved = errno;
 	va_list ap;
 
@@ -130,11 +162,7 @@ void log_write(enum log_level level, const char *area, const char *format, ...)
 	if (vsnprintf(message, sizeof(message), format, ap) < 0)
 		message[0] = '\0';
 	va_end(ap);
-	l.size = 0;
-	put_line(&l, level, area, message);
-	/* one write, so that lines of several processes do not mix; a log that cannot be written has nobody to tell */
-	while (write(STDERR_FILENO, l.text, l.size) < 0 && errno == EINTR)
-		;
+	write_message(level, area, message);
 	errno = saved;
 }
 

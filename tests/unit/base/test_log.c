@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -123,6 +124,34 @@ static void long_lines(void **state)
 	assert_in_range(strlen(json_string(json, "message")), 1000, 10000);
 }
 
+static void unread_pipe(void **state)
+{
+	static char all[1 << 17];
+	size_t n = 0;
+	int pair[2], saved = dup(STDERR_FILENO);
+
+	(void)state;
+	log_init(LOG_LEVEL_INFO, false);
+	assert_int_equal(pipe2(pair, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(fcntl(pair[1], F_SETFL, 0), 0); /* its writer would wait */
+	assert_true(saved >= 0 && dup2(pair[1], STDERR_FILENO) >= 0);
+	for (int i = 0; i < 10000; i++)
+		log_info("a", "line %d", i);
+	for (ssize_t got; (got = read(pair[0], all + n, sizeof(all) - 1 - n)) > 0;)
+		n += (size_t)got;
+	log_info("a", "read again");
+	for (ssize_t got; (got = read(pair[0], all, sizeof(all) - 1)) > 0;)
+		all[got] = '\0';
+	assert_true(dup2(saved, STDERR_FILENO) >= 0);
+	assert_true(n > 10000 && n < sizeof(all) - 1);
+	assert_non_null(strstr(all, " warning log: "));
+	assert_non_null(strstr(all, " lines are lost: nobody read the log\n"));
+	assert_non_null(strstr(all, " info a: read again\n"));
+	(void)close(saved);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+}
+
 static void limits(void **state)
 {
 	struct log_limit l = {0};
@@ -147,6 +176,7 @@ int main(void)
 		CASE("what a registry says cannot start a line or talk to the terminal", forged_lines),
 		CASE("a line of JSON is JSON whatever the message", json_lines),
 		CASE("a message too long is cut and its line is still whole", long_lines),
+		CASE("a pipe that nobody reads is not waited for, and what was lost is counted", unread_pipe),
 		CASE("one line passes an interval and tells how many were held back", limits),
 	};
 
