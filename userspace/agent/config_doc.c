@@ -190,6 +190,18 @@ static bool has_second_document(yaml_parser_t *parser, struct place *ret)
 	return found;
 }
 
+/* YAML can write a NUL ("\0"), but all texts end at one here: what follows would be lost without a word. */
+static bool has_nul(const struct config_doc *d, struct place *ret)
+{
+	for (const yaml_node_t *n = d->yaml.nodes.start; n < d->yaml.nodes.top; n++) {
+		if (n->type != YAML_SCALAR_NODE || !memchr(n->data.scalar.value, 0, n->data.scalar.length))
+			continue;
+		ret->line = node_line(d, n);
+		return true;
+	}
+	return false;
+}
+
 int config_doc_load(struct config_doc *d, const char *path)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -216,6 +228,9 @@ int config_doc_load(struct config_doc *d, const char *path)
 		r = -EINVAL;
 	} else if (yaml_document_get_root_node(&d->yaml) && has_second_document(&parser, &p)) {
 		config_doc_error(d, &p, "a second YAML document, allowed: one");
+		r = -EINVAL;
+	} else if (has_nul(d, &p)) {
+		config_doc_error(d, &p, "a NUL character in a text, allowed: printable text");
 		r = -EINVAL;
 	}
 	yaml_parser_delete(&parser);

@@ -339,6 +339,9 @@ static void settings_read(struct reader *r, const struct place *map, struct conf
 
 	p = config_doc_key(r->d, map, "group");
 	config_value_text(r->d, &p, FIELD_LEN(sy_service_info, group), false, &s->group);
+	if (p.node && s->group && strstr(s->group, "@@"))
+		config_doc_error(r->d, &p, "\"%.128s\" has @@ in it, allowed: the group alone, with name: beside it",
+				 s->group);
 	p = config_doc_key(r->d, map, "cluster");
 	config_value_text(r->d, &p, FIELD_LEN(sy_backend_info, cluster), true, &s->cluster);
 	registry_of_service_read(r, map, s);

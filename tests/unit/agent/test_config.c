@@ -103,6 +103,9 @@ static const struct error_case schema_cases[] = {
 	{"a text that is not YAML is refused with its line", HEAD "log: {level: info\nflows: 7\n",
 	 "c:4: not valid YAML: did not find expected ',' or '}'"},
 	{"a second document is refused", HEAD "---\nflows: 1000\n", "c:4: a second YAML document, allowed: one"},
+	{"a text with a NUL in it is refused, not cut there",
+	 HEAD "services: [{name: \"a\\0b\", listen: [\"10.0.0.1:80\"]}]\n",
+	 "c:3: a NUL character in a text, allowed: printable text"},
 	{"control characters cannot break the line of an error", "\"a\\nb\": 1\n",
 	 "c:1: a?b: unknown key, allowed: interfaces, registries, snat_addresses, snat_ports, state_dir, pin_dir, "
 	 "control_socket, log, flows, defaults, services, http_listen, seed, policies"},
@@ -231,6 +234,9 @@ static const struct error_case semantic_cases[] = {
 	      "ggggggggggggggggggggggggggggggggggggggggggggggggggg, listen: [\"10.0.0.1:1\"]}]\n",
 	 "c:3: services[0].group: 134 bytes are too long, allowed: up to 127\n"
 	 "c:3: services[0].name: \"a@@b\" has @@ in it, allowed: the name alone, with group: beside it"},
+	{"a group that would read as another service is refused",
+	 HEAD "services: [{name: c, group: a@@b, listen: [\"10.0.0.1:1\"]}]\n",
+	 "c:3: services[0].group: \"a@@b\" has @@ in it, allowed: the group alone, with name: beside it"},
 };
 
 /* Every row is tried, so that one broken message does not hide the next. */
