@@ -155,8 +155,12 @@ cJSON *inspect_flow_counts(struct inspect *i)
 	cJSON *out = cJSON_CreateObject();
 
 	for (uint64_t index = 0; index < end; index++) {
-		uint64_t state = __atomic_load_n(&line_at(i, index)->word, __ATOMIC_RELAXED) & SY_STATE_MASK;
+		uint64_t word = __atomic_load_n(&line_at(i, index)->word, __ATOMIC_RELAXED),
+			 state = word & SY_STATE_MASK;
 
+		/* one that was reset lingers to answer with resets: as the counters of backends have it, it is over */
+		if (word & SY_F_RESET)
+			continue;
 		half_open += state == SY_SYN;
 		established += state >= SY_ESTABLISHED && state <= SY_BACKEND_CLOSED;
 	}
