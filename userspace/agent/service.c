@@ -80,9 +80,9 @@ static struct timeval timeval_of(uint64_t ns)
 	return (struct timeval){.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
 }
 
-static void warn_of_changes(struct service *s, const struct selection *sel)
+static void warn_of_changes(struct service *s, const struct selection *sel, size_t n_no_path)
 {
-	size_t n_loops = 0;
+	size_t n_loops = 0, n_eligible = sel->n_eligible - n_no_path;
 
 	for (size_t i = 0; i < sel->n_candidates; i++) {
 		const struct instance *instance = sel->candidates[i].instance;
@@ -102,17 +102,21 @@ static void warn_of_changes(struct service *s, const struct selection *sel)
 			    s->config->cluster);
 	if (!sel->cluster_fell_back && s->fell_back)
 		log_info(AREA, "%s: cluster %s is used again", s->text, s->config->cluster ? s->config->cluster : "-");
-	if (!sel->n_eligible && (s->n_eligible || !s->last_ns))
+	if (n_no_path && n_no_path != s->n_no_path)
+		log_warning(AREA, "%s: no route or source address towards %zu instances, left out until there is one",
+			    s->text, n_no_path);
+	if (!n_eligible && (s->n_eligible || !s->last_ns))
 		log_warning(AREA, "%s: no eligible backend among %zu listed, new connections get %s", s->text,
 			    sel->n_candidates,
 			    (const char *[]){"a reset", "dropped", "passed to the host"}[s->config->on_empty]);
-	if (sel->n_eligible && !s->n_eligible && s->last_ns)
+	if (n_eligible && !s->n_eligible && s->last_ns)
 		log_info(AREA, "%s: has eligible backends again", s->text);
 	s->n_loops = n_loops;
 	s->n_bad = sel->n_bad;
 	s->n_duplicates = sel->n_duplicates;
 	s->fell_back = sel->cluster_fell_back;
-	s->n_eligible = sel->n_eligible;
+	s->n_no_path = n_no_path;
+	s->n_eligible = n_eligible;
 	s->n_listed = sel->n_candidates;
 }
 
@@ -151,7 +155,7 @@ static void apply(struct service *s)
 		log_error(AREA, "%s: not all of the change could be written: %s", s->text,
 			  r == -ENOSPC ? "no backend ids or table room left" : strerror(-r));
 	if (sel.candidates)
-		warn_of_changes(s, &sel);
+		warn_of_changes(s, &sel, stats.n_no_path);
 	log_applied(s, &stats);
 	s->last_ns = clock_monotonic_ns();
 	s->received_ns = 0;

@@ -28,7 +28,7 @@ struct service {
 	uint64_t last_ns;		  /* last publication */
 	struct override_entry *overrides; /* owned, by endpoint_compare */
 	size_t n_overrides;
-	size_t n_eligible, n_listed, n_duplicates, n_bad, n_loops;
+	size_t n_eligible, n_listed, n_duplicates, n_bad, n_loops, n_no_path;
 	bool fell_back;
 };
 

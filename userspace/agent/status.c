@@ -119,6 +119,8 @@ static void add_services(cJSON *status, cJSON *warnings, const struct pipeline *
 			     s->config->cluster);
 		if (s->n_duplicates)
 			warn(warnings, "%s: %zu duplicate instances are left out", name, s->n_duplicates);
+		if (s->n_no_path)
+			warn(warnings, "%s: no route or source address towards %zu instances", name, s->n_no_path);
 		if (s->n_bad + s->n_loops)
 			warn(warnings, "%s: %zu instances with a bad address or weight are left out", name,
 			     s->n_bad + s->n_loops);

@@ -37,6 +37,7 @@ void publish_remove_unclaimed(struct publish *p);
 struct publish_stats {
 	uint64_t apply_ns; /* from received_ns to the last store that a packet can see; 0 when nothing was written */
 	unsigned n_evicted, n_new, n_gone, n_changed; /* backends */
+	unsigned n_no_path; /* eligible, but kept out of the table until there is a way to them */
 	bool table_written;
 };
 /* Make the maps say what the selection says: evictions and drains first, one store each, then the table, then texts.

@@ -182,6 +182,7 @@ static void apply_better(struct round *r)
 			set_word(r, r->ids[i], SY_UP, c->reason);
 		else if (c->state == SY_UP)
 			set_word(r, r->ids[i], SY_DRAINING, SY_R_NO_PATH);
+		r->stats.n_no_path += c->eligible && !is_member(r, i);
 		if (!(b->flags & SY_B_LISTED)) {
 			STORE(b->flags, (__u8)(b->flags | SY_B_LISTED));
 			backend_note_leaving(r->p, r->ids[i]);
