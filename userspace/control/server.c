@@ -95,7 +95,7 @@ static int socket_open(const char *path)
 	(void)umask(mask);
 	if (r < 0)
 		return r;
-	if (listen(fd, 16) < 0) {
+	if (listen(fd, SOMAXCONN) < 0) {
 		r = -errno;
 		(void)unlink(path);
 		return r;
