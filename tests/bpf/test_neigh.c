@@ -306,6 +306,21 @@ static void unused_neighbour_is_let_go(void **state)
 	assert_true(is_managed("10.2.0.78"));
 }
 
+static void addresses_of_long_ago_take_no_room(void **state)
+{
+	struct sy_backend *b;
+
+	(void)state;
+	assert_int_equal(pinned_shell("ip route add 11.0.0.0/8 via 10.2.0.254"), 0);
+	assert_int_equal(open_neigh("10.9.0.1"), 0);
+	b = backend_at(1, "11.0.0.1");
+	for (uint32_t i = 1; i < SY_MAX_BACKENDS + 1000; i++) {
+		b->addr[3] = htonl(0x0b000000 + i);
+		if (neigh_prepare(neigh, b))
+			fail_msg("address %u is refused", i);
+	}
+}
+
 #define C(sentence, func)                                                                                              \
 	{                                                                                                              \
 		sentence, func, set_up, tear_down, NULL                                                                \
@@ -325,6 +340,7 @@ int main(void)
 		C("a tick raises the beat", beat_is_raised),
 		C("a backend's neighbour is resolved before any packet", wanted_neighbour_is_managed),
 		C("a neighbour that no backend needs any more is let go", unused_neighbour_is_let_go),
+		C("a backend has a path however many there were before it", addresses_of_long_ago_take_no_room),
 	};
 
 	pinned_enter_namespace();

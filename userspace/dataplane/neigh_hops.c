@@ -123,8 +123,12 @@ struct dest *neigh_dest(struct neigh *n, __be32 addr)
 	hop_key(0, addr, &key);
 	id = keyed_ids_find(&n->dest_ids, &key);
 	if (!id) {
-		if (keyed_ids_take(&n->dest_ids, &key, &id))
-			return NULL;
+		if (keyed_ids_take(&n->dest_ids, &key, &id)) {
+			/* there are as many as backends: some are of backends that are no more */
+			neigh_forget(n);
+			if (keyed_ids_take(&n->dest_ids, &key, &id))
+				return NULL;
+		}
 		memset(&n->dests[id], 0, sizeof(n->dests[id]));
 	}
 	d = &n->dests[id];
