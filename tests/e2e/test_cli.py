@@ -6,7 +6,7 @@ import re
 import pytest
 
 from agent import host
-from lab import BUILD, wait_for
+from lab import ROOT, wait_for
 
 N = (int, float)
 
@@ -42,7 +42,6 @@ def test_status(agent, lab):
     (registry,) = status["registries"]
     shape(registry, name="lab", kind="file", state="live", server=str, since_s=N, services=1)
     shape(status["flows"], established=int, half_open=int, capacity=8192)
-    assert agent.cli() == agent.cli("status") or True
     assert agent.cli()["version"] == status["version"]  # no command is status
 
 
@@ -96,7 +95,7 @@ def test_flows_and_their_filters(agent, lab):
 def test_stats_counts_every_packet_under_one_verdict(agent):
     verdicts = agent.cli("stats")["verdicts"]
     assert all(isinstance(v, int) for v in verdicts.values())
-    listed = re.findall(r'\tX\([A-Z_0-9]+, "([a-z0-9-]+)"', (BUILD.parent / "include" / "sy_verdict.h").read_text())
+    listed = re.findall(r'\tX\([A-Z_0-9]+, "([a-z0-9-]+)"', (ROOT / "include" / "sy_verdict.h").read_text())
     assert set(verdicts) == set(listed)
     assert verdicts["new"] == 100
     packets = agent.cli("services")[0]["packets"]
@@ -107,7 +106,7 @@ def test_stats_counts_every_packet_under_one_verdict(agent):
 def test_dump(agent):
     dump = agent.cli("dump")
     shape(dump, status=dict, services=list, backends=list, tables=list, flows=list, stats=dict)
-    assert dump["services"] == agent.cli("services") or dump["services"][0]["service"] == "DEFAULT_GROUP@@web"
+    assert [s["service"] for s in dump["services"]] == ["DEFAULT_GROUP@@web"]
     maps = agent.cli("dump", "--maps")["maps"]
     for m in maps:
         shape(m, name=str, id=int, type=str, size=int)

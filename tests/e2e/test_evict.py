@@ -97,9 +97,9 @@ def test_a_download_from_an_evicted_backend_gets_a_reset_on_both_sides(any_lab, 
     wait_for("the backend's process sees it too", lambda: any_lab.backend_stats("b1")["reset"] > resets)
 
 
-def test_an_idle_client_gets_a_reset_when_it_speaks(any_lab, start_agent, evict_b1):
-    agent = start_agent(any_lab, {"b1": 1, "b2": 1}, services=web(any_lab, **RESET))
-    s = connect_to(any_lab, "b1", "echo")
+def test_an_idle_client_gets_a_reset_when_it_speaks(lab, start_agent, evict_b1):
+    agent = start_agent(lab, {"b1": 1, "b2": 1}, services=web(lab, **RESET))
+    s = connect_to(lab, "b1", "echo")
     echo(s)
     evict_b1(agent)
     with pytest.raises(ConnectionResetError):
@@ -107,7 +107,7 @@ def test_an_idle_client_gets_a_reset_when_it_speaks(any_lab, start_agent, evict_
         s.recv(1)
     s.close()
     # and the service goes on with the other one
-    result = any_lab.drive("shares", f"{any_lab.vip}:80", 100)
+    result = lab.drive("shares", f"{lab.vip}:80", 100)
     assert result["answers"] == {"b2": 100}, result
 
 
