@@ -49,6 +49,8 @@ INLINE __u32 port_candidate(const struct sy_pool *pool, const struct flow_scratc
 	} else if (s->claim.timewait) {
 		return 0;
 	} else if (!try) {
+		/* clang knows that it has 16 bits and drops the mask; kernel 6.1 knows nothing after a byte swap and refuses */
+		opaque(own);
 		return (pool->member[(own >> 6) & (SY_MAX_POOL_PORTS / 64 - 1)] >> (own & 63)) & 1 ? own : 0;
 	} else {
 		cpu = this_cpu();
@@ -106,10 +108,12 @@ __attribute__((noinline)) int flow_port(struct flow_scratch *s)
 {
 	struct sy_pool *pool;
 	int err = CLAIM_AGAIN;
+	__u32 key;
 
 	if (!s)
 		return CLAIM_FULL;
-	pool = bpf_map_lookup_elem(&pools, &s->walk.pool);
+	key = s->walk.pool; /* kernel 6.1 refuses a key that lies in an argument's memory: "R2 type=mem expected=fp" */
+	pool = bpf_map_lookup_elem(&pools, &key);
 	if (!pool)
 		return CLAIM_FULL;
 	for (int i = 0; i < PORT_STEPS && err == CLAIM_AGAIN; i++)
@@ -193,10 +197,12 @@ __attribute__((noinline)) int flow_new(struct flow_scratch *s)
 	struct sy_backend *b;
 	struct sy_line *r;
 	int err = CLAIM_AGAIN;
+	__u32 key;
 
 	if (!s)
 		return FLOW_NEW_ERROR;
-	b = bpf_map_lookup_elem(&backends, &s->new.backend);
+	key = s->new.backend;
+	b = bpf_map_lookup_elem(&backends, &key);
 	if (!b)
 		return FLOW_NEW_ERROR;
 	s->claim.id = fresh_id();
