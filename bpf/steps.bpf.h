@@ -347,6 +347,8 @@ INLINE int steps(hook_ctx *ctx, struct pkt *p, enum parsed parsed)
 	if (parsed != PARSED_OK) {
 		if (!steps_is_vip(p))
 			return SY_V_NOT_OURS;
+		if (!hook_is_for_us(ctx))
+			return HAND_OVER;
 		return parsed == PARSED_FRAGMENT ? SY_V_FRAGMENT : SY_V_MALFORMED;
 	}
 	p->now = bpf_jiffies64();
