@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* Nanoseconds a packet, ours and the floor programs', in one run: rounds are interleaved, so that a noisy neighbour or a
- * clock that changes hits all alike; medians of rounds. Both tables are aged: filled, then an eighth of the flows ended and
- * begun anew elsewhere, again and again. After each measurement a counter must say that every iteration did its work.
+ * clock that changes hits all alike; medians of rounds. All work on one flow table and its flows, since two tables of the same
+ * shape differ by up to twice by where their memory lies. It is aged: filled, then an eighth of the flows ended and begun
+ * anew elsewhere, again and again, and so is the kernel's hash beside it. After each measurement a counter must say that every iteration did its work.
  *
  *   net = ns less what the driver (which writes each packet anew) and the test run itself take: see floor_driver
  *   ratio = net of ours over net of the floor */
@@ -39,13 +40,11 @@ struct step {
 
 /* One of the three loaded objects with its driver's maps and variables. */
 struct side {
-	const char *name;
 	enum rig_hook kind;
 	int ifindex;
 	struct step *steps;
 	volatile uint64_t *next;
 	volatile uint32_t *mask;
-	uint16_t *gen; /* by flow */
 };
 
 static struct with_bench *ours;
@@ -54,6 +53,7 @@ static struct floor *base;
 static struct rig rig, rig_tc;
 static struct side xdp, tc, base_side;
 static struct frame packet;
+static uint16_t gen[1 << 19]; /* of each flow */
 static int failures;
 
 /* All but a few: two flows of the floor's may want one key, and a full group refuses one in thousands. */
@@ -96,7 +96,7 @@ static uint32_t mask_for(uint32_t n)
 static void steps_list(struct side *s, const uint32_t *flows, uint32_t n, unsigned op)
 {
 	for (uint32_t i = 0; i < n; i++)
-		s->steps[i] = (struct step){ flows[i], (uint16_t)op, s->gen[flows[i]] };
+		s->steps[i] = (struct step){ flows[i], (uint16_t)op, gen[flows[i]] };
 	*s->mask = mask_for(n);
 }
 
@@ -106,7 +106,7 @@ static void steps_range(struct side *s, uint32_t first, uint32_t n, unsigned op)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t flow = first + (uint32_t)((i * 2654435761ULL) % n);
 
-		s->steps[i] = (struct step){ flow, (uint16_t)op, s->gen[flow] };
+		s->steps[i] = (struct step){ flow, (uint16_t)op, gen[flow] };
 	}
 	*s->mask = mask_for(n);
 }
@@ -123,46 +123,42 @@ static void shuffle(uint32_t *v, uint32_t n)
 
 /* ---- filling and ageing ---- */
 
-static void establish(struct side *s, const struct bpf_program *learn, const uint32_t *flows, uint32_t n)
+static void begin(const uint32_t *flows, uint32_t n)
 {
 	static const unsigned ops[] = { OP_SYN, OP_SYNACK, OP_ACK, OP_DATA };
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-		steps_list(s, flows, n, ops[i]);
-		run(s, learn, n);
+		steps_list(&xdp, flows, n, ops[i]);
+		run(&xdp, ours->progs.bench_learn, n);
 	}
+	steps_list(&base_side, flows, n, OP_ACK);
+	run(&base_side, base->progs.floor_insert, n);
 }
 
-static void end_flows(struct side *s, const struct bpf_program *end, uint32_t *flows, uint32_t n)
+static void end(const uint32_t *flows, uint32_t n)
 {
-	steps_list(s, flows, n, OP_ACK);
-	run(s, end, n);
+	steps_list(&xdp, flows, n, OP_ACK);
+	run(&xdp, ours->progs.bench_end, n);
+	steps_list(&base_side, flows, n, OP_ACK);
+	run(&base_side, base->progs.floor_remove, n);
 	for (uint32_t i = 0; i < n; i++)
-		s->gen[flows[i]]++;
+		gen[flows[i]]++;
 }
 
-static void age(struct side *s, const struct bpf_program *begin, const struct bpf_program *end, bool handshake)
+static void age(void)
 {
-	uint32_t *flows = calloc(N_FLOWS, sizeof(*flows)), n = N_FLOWS / 8;
+	uint32_t *flows = calloc(N_FLOWS, sizeof(*flows));
 
-	for (uint32_t i = 0; flows && i < N_FLOWS; i++)
+	if (!flows)
+		abort();
+	for (uint32_t i = 0; i < N_FLOWS; i++)
 		flows[i] = i;
 	shuffle(flows, N_FLOWS);
-	for (int churn = 0; churn <= N_CHURNS; churn++) {
-		uint32_t m = churn ? n : N_FLOWS;
-
-		if (churn && end) {
-			shuffle(flows, N_FLOWS);
-			end_flows(s, end, flows, m);
-		} else if (churn) {
-			break;
-		}
-		if (handshake) {
-			establish(s, begin, flows, m);
-		} else {
-			steps_list(s, flows, m, OP_ACK);
-			run(s, begin, m);
-		}
+	begin(flows, N_FLOWS);
+	for (int churn = 0; churn < N_CHURNS; churn++) {
+		shuffle(flows, N_FLOWS);
+		end(flows, N_FLOWS / 8);
+		begin(flows, N_FLOWS / 8);
 	}
 	free(flows);
 }
@@ -200,13 +196,23 @@ static void fill_service(struct rig *r)
 	rig_table(r, SERVICE, ids, weights, N_BACKENDS);
 }
 
-static struct side side_make(const char *name, enum rig_hook kind, int ifindex, struct bpf_map *ops)
+/* All maps of an object that the XDP side has too are the XDP side's. */
+static void share_maps(struct bpf_object *object)
 {
-	struct side s = { .name = name, .kind = kind, .ifindex = ifindex, .steps = rig_mmap(ops) };
+	struct bpf_map *map;
 
-	s.gen = calloc(1 << 19, sizeof(*s.gen));
-	if (!s.gen)
-		abort();
+	bpf_object__for_each_map(map, object) {
+		struct bpf_map *same = bpf_object__find_map_by_name(ours->obj, bpf_map__name(map));
+
+		if (!bpf_map__is_internal(map) && same && bpf_map__reuse_fd(map, bpf_map__fd(same)))
+			abort();
+	}
+}
+
+static struct side side_make(enum rig_hook kind, int ifindex, struct bpf_map *ops)
+{
+	struct side s = { .kind = kind, .ifindex = ifindex, .steps = rig_mmap(ops) };
+
 	return s;
 }
 
@@ -221,36 +227,36 @@ static void set_up(void)
 	rig_only(ours->obj, "bench_");
 	rig_only(ours_tc->obj, "benchtc_");
 	rig_load(&rig, ours->obj, N_GROUPS, 0);
+	share_maps(ours_tc->obj);
 	rig_load(&rig_tc, ours_tc->obj, N_GROUPS, 0);
-	bpf_map__set_max_entries(base->maps.floor_lines, N_GROUPS);
 	base->rodata->floor_mask = N_GROUPS - 1;
-	if (floor__load(base)) {
+	for (int i = 0; i < 4; i++)
+		base->rodata->floor_secret[i] = rig.maps.config->secret[i];
+	share_maps(base->obj);
+	if (bpf_map__reuse_fd(base->maps.floor_lines, rig.maps.fd_lines) || floor__load(base)) {
 		fprintf(stderr, "bench: the floor programs do not load\n");
 		exit(1);
 	}
 	ours->bss = rig_mmap(ours->maps.bss);
 	ours_tc->bss = rig_mmap(ours_tc->maps.bss);
-	xdp = side_make("xdp", RIG_XDP, rig.if_client, ours->maps.drive_ops);
+	xdp = side_make(RIG_XDP, rig.if_client, ours->maps.drive_ops);
 	xdp.next = (volatile uint64_t *)&ours->bss->drive_next;
 	xdp.mask = &ours->bss->drive_mask;
-	tc = side_make("tc", RIG_TC, rig_tc.if_client, ours_tc->maps.drive_ops);
+	tc = side_make(RIG_TC, rig_tc.if_client, ours_tc->maps.drive_ops);
 	tc.next = (volatile uint64_t *)&ours_tc->bss->drive_next;
 	tc.mask = &ours_tc->bss->drive_mask;
-	base_side = side_make("floor", RIG_XDP, rig.if_client, base->maps.drive_ops);
+	base_side = side_make(RIG_XDP, rig.if_client, base->maps.drive_ops);
 	base_side.next = (volatile uint64_t *)&base->bss->drive_next;
 	base_side.mask = &base->bss->drive_mask;
 	packet = FRAME(.from = "10.64.0.0:2000", .to = "10.0.0.100:80", .flags = ACK, .short_frame = true);
+	memcpy(packet.data, rig.mac_client_if, 6);
 	memcpy(&ours->bss->drive_to, rig.mac_client_if, 6);
 	memcpy(&ours_tc->bss->drive_to, rig_tc.mac_client_if, 6);
 	memcpy(&base->bss->drive_to, rig.mac_client_if, 6);
 	fill_service(&rig);
-	fill_service(&rig_tc);
-	age(&xdp, ours->progs.bench_learn, ours->progs.bench_end, true);
-	age(&base_side, base->progs.floor_insert, base->progs.floor_remove, false);
-	age(&tc, ours_tc->progs.benchtc_learn, NULL, true);
-	printf("%u flows established, %u of %u lines used; floor: %u lines\n", count_lines(rig.maps.groups, N_GROUPS, true),
-	       count_lines(rig.maps.groups, N_GROUPS, false), N_GROUPS * SY_LINES_PER_GROUP,
-	       count_lines(rig_mmap(base->maps.floor_lines), N_GROUPS, false));
+	age();
+	printf("%u flows established, %u of %u lines used\n\n", count_lines(rig.maps.groups, N_GROUPS, true),
+	       count_lines(rig.maps.groups, N_GROUPS, false), N_GROUPS * SY_LINES_PER_GROUP);
 }
 
 /* The agent's heart: without it next hops are looked up again, which is another measurement. */
@@ -258,7 +264,6 @@ static void *beat(void *arg)
 {
 	for (;;) {
 		rig_beat(&rig);
-		rig_beat(&rig_tc);
 		usleep(100000);
 	}
 	return arg;
@@ -355,19 +360,18 @@ static void established(uint32_t n, const char *text, double xdp_limit, double t
 	char what[96];
 
 	for (int i = 0; i < ROUNDS; i++) {
-		steps_range(&base_side, 0, n, OP_ACK);
+		steps_range(&base_side, 0, n, OP_ACK); /* the list is one for all; the masks are each their own */
+		*xdp.mask = *tc.mask = *base_side.mask;
 		driver.ns[i] = floor_run(base->progs.floor_driver, RIG_XDP, REPEAT);
 		parse.ns[i] = floor_run(base->progs.floor_parse, RIG_XDP, REPEAT);
 		hit.ns[i] = floor_run(base->progs.floor_hit_line, RIG_XDP, REPEAT);
-		steps_range(&xdp, 0, n, OP_ACK);
 		ack.ns[i] = our_run(&xdp, ours->progs.bench_xdp, REPEAT, SY_V_FORWARD);
-		steps_range(&xdp, 0, n, OP_DATA);
-		data.ns[i] = our_run(&xdp, ours->progs.bench_xdp, REPEAT, SY_V_RETURN);
 		hash.ns[i] = floor_run(base->progs.floor_hit_hash, RIG_XDP, REPEAT);
 		tc_driver.ns[i] = floor_run(base->progs.floor_tc_driver, RIG_TC, REPEAT);
 		tc_hit.ns[i] = floor_run(base->progs.floor_tc_hit_line, RIG_TC, REPEAT);
-		steps_range(&tc, 0, n, OP_ACK);
 		tc_ack.ns[i] = our_run(&tc, ours_tc->progs.benchtc_run, REPEAT, SY_V_FORWARD);
+		steps_range(&xdp, 0, n, OP_DATA);
+		data.ns[i] = our_run(&xdp, ours->progs.bench_xdp, REPEAT, SY_V_RETURN);
 	}
 	printf("established packet, %s%45s\n", text, "ns      net");
 	line("driver and test run", &driver, NULL);
@@ -393,31 +397,29 @@ static void established(uint32_t n, const char *text, double xdp_limit, double t
 
 static void connections(void)
 {
-	struct figure driver, claims, syn, end;
+	struct figure driver, claims, syn, ending;
 	uint32_t *fresh = calloc(N_FRESH, sizeof(*fresh));
 
 	for (uint32_t i = 0; fresh && i < N_FRESH; i++)
 		fresh[i] = FIRST_FRESH + i;
 	for (int i = 0; fresh && i < ROUNDS; i++) {
 		shuffle(fresh, N_FRESH);
-		for (uint32_t f = 0; f < N_FRESH; f++)
-			base_side.gen[fresh[f]]++;
 		steps_list(&base_side, fresh, N_FRESH, OP_ACK);
 		(void)floor_run(base->progs.floor_driver, RIG_XDP, N_FRESH);
 		driver.ns[i] = floor_run(base->progs.floor_driver, RIG_XDP, N_FRESH);
 		claims.ns[i] = floor_run(base->progs.floor_claims, RIG_XDP, N_FRESH);
 		steps_list(&xdp, fresh, N_FRESH, OP_SYN);
 		syn.ns[i] = our_run(&xdp, ours->progs.bench_xdp, N_FRESH, SY_V_NEW);
-		end.ns[i] = counted_run(ours->progs.bench_end, N_FRESH);
+		ending.ns[i] = counted_run(ours->progs.bench_end, N_FRESH);
 		for (uint32_t f = 0; f < N_FRESH; f++)
-			xdp.gen[fresh[f]]++;
+			gen[fresh[f]]++;
 	}
 	free(fresh);
 	printf("new connection%58s\n", "ns      net");
 	line("driver and test run", &driver, NULL);
 	line("floor: two line claims and releases", &claims, &driver);
 	line("steelyard XDP, SYN: pick, port, two claims, record", &syn, &driver);
-	line("find and end a flow", &end, &driver);
+	line("find and end a flow", &ending, &driver);
 	printf("\n");
 	target("new connection's packet over two bare claims", ratio(&syn, &driver, &claims, &driver), 1.6);
 	printf("\n");
