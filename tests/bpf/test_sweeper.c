@@ -25,6 +25,21 @@ static struct sy_sweep sweep(void)
 	return s;
 }
 
+/* Write the sweeper's record: the kernel stops the timer that was in it. */
+static void stop_with(const struct sy_sweep *s)
+{
+	uint32_t zero = 0;
+
+	assert_int_equal(bpf_map_update_elem(rig.maps.fd_sweep, &zero, s, BPF_ANY), 0);
+}
+
+static int arm(void)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, o);
+
+	return bpf_prog_test_run_opts(rig_program(&rig, "steelyard_arm"), &o) ? -1 : (int)o.retval;
+}
+
 static uint64_t counted(enum sy_counter c)
 {
 	uint64_t counts[SY_N_COUNTERS];
@@ -316,6 +331,93 @@ static void a_young_claim_is_left_alone(void **state)
 	rig_clear(&rig);
 }
 
+/* A round that began long ago and was held up in the middle: the lines behind that place are visited now, and not again before a second
+ * has gone by. The timer stands still while the stage is set. */
+static void two_visits_are_a_second_apart(void **state)
+{
+	struct sy_sweep s = sweep();
+	uint32_t from;
+
+	(void)state;
+	stop_with(&s);
+	scene_set(&scene);
+	make_established();
+	age(8000);
+	s.cursor = rig_index(&rig, there()) & ~(SY_SWEEP_LINES_PLAIN - 1U);
+	from = rig_jiffies();
+	s.last_visit = from - 10 * HZ;
+	stop_with(&s);
+	assert_int_equal(arm(), 0);
+	WAIT_UNTIL(!there());
+	assert_true(rig_jiffies() - from >= HZ);
+	/* the whole table visited, the last line just now */
+	s = sweep();
+	stop_with(&s);
+	s.cursor = SCENE_GROUPS * SY_LINES_PER_GROUP;
+	s.last_visit = from = rig_jiffies();
+	stop_with(&s);
+	assert_int_equal(arm(), 0);
+	WAIT_UNTIL(sweep().rounds > s.rounds);
+	assert_true((uint32_t)sweep().jiffies - from >= HZ);
+}
+
+/* A flow whose forward line was left half done, and the sweeper about to begin a round, with a suspect noted a minute ago. */
+static uint64_t stuck_with_suspect(struct sy_sweep *s, enum sy_line_state left)
+{
+	uint64_t freed;
+
+	*s = sweep();
+	stop_with(s);
+	scene_set(&scene);
+	make_syn();
+	freed = counted(SY_C_ORPHANS_FREED);
+	there()->word = (there()->word & ~0xffULL) | left;
+	s->cursor = 0;
+	s->suspect_word = there()->word;
+	s->suspect_index = rig_index(&rig, there());
+	s->suspect_since = rig_jiffies() - 60 * HZ;
+	return freed;
+}
+
+/* In a large table a line's next visit may be a minute away. */
+static void a_suspect_is_kept_over_a_long_round(void **state)
+{
+	static const enum sy_line_state left[] = { SY_BUSY, SY_NEW };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct sy_sweep s;
+		uint64_t freed = stuck_with_suspect(&s, left[i]);
+
+		stop_with(&s);
+		assert_int_equal(arm(), 0);
+		WAIT_UNTIL(sweep().rounds > s.rounds);
+		assert_null(there());
+		assert_true(counted(SY_C_ORPHANS_FREED) > freed);
+		rig_clear(&rig);
+	}
+}
+
+static void a_suspect_that_is_gone_makes_way(void **state)
+{
+	struct sy_sweep s;
+	uint64_t freed = stuck_with_suspect(&s, SY_NEW);
+
+	(void)state;
+	s.suspect_word += 1 << SY_ID_SHIFT; /* another, which is nowhere any more */
+	stop_with(&s);
+	assert_int_equal(arm(), 0);
+	WAIT_UNTIL(sweep().rounds > s.rounds);
+	assert_int_equal(sweep().suspect_word, s.suspect_word);
+	s = sweep();
+	s.suspect_since -= 100 * HZ;
+	stop_with(&s);
+	assert_int_equal(arm(), 0);
+	WAIT_UNTIL(!there());
+	assert_true(counted(SY_C_ORPHANS_FREED) > freed);
+	rig_clear(&rig);
+}
+
 static void the_agents_beat_is_heard(void **state)
 {
 	uint32_t old;
@@ -396,19 +498,21 @@ int main(void)
 		CASE("a port whose flow the backend closed first is kept back for 60 s", a_port_is_kept_back_for_a_minute),
 		CASE("lines that a claimer left half done are freed", leftovers_are_freed),
 		CASE("a claim that is under way is left alone", a_young_claim_is_left_alone),
+		CASE("two visits of a line are a second apart though ticks come late", two_visits_are_a_second_apart),
+		CASE("a line left half done is freed though a round takes a minute", a_suspect_is_kept_over_a_long_round),
+		CASE("a suspect that is gone makes way for the next", a_suspect_that_is_gone_makes_way),
 		CASE("the agent's beat is heard, and its silence too", the_agents_beat_is_heard),
 		CASE("a silent agent's next hops are not believed", a_dead_agents_next_hop_is_not_used),
 		CASE("a table with no agent there does not fill", a_table_without_an_agent_does_not_fill),
 	};
 	struct steelyard_bpf *skel;
-	LIBBPF_OPTS(bpf_test_run_opts, o);
 	int failed;
 
 	rig_enter_namespace();
 	skel = steelyard_bpf__open();
 	rig_load(&rig, skel ? skel->obj : NULL, SCENE_GROUPS, HZ);
-	if (bpf_prog_test_run_opts(rig_program(&rig, "steelyard_arm"), &o) || o.retval) {
-		fprintf(stderr, "the sweeper cannot be armed: %u\n", o.retval);
+	if (arm()) {
+		fputs("the sweeper cannot be armed\n", stderr);
 		return 1;
 	}
 	failed = cmocka_run_group_tests_name("sweeper", cases, NULL, NULL);
