@@ -13,8 +13,9 @@
 struct service {
 	char *group, *name;
 	bool subscribed;
-	bool told;  /* the owner has a list of it */
-	bool stale; /* queued: the owner is to be told */
+	bool told;   /* the owner has a list of it */
+	bool stale;  /* queued: the owner is to be told */
+	bool absent; /* there is no file, and a while has passed */
 	uint64_t received_ns;
 	TAILQ_HEAD(, file) files; /* that name it, in order of file name */
 	TAILQ_ENTRY(service) all;
@@ -39,6 +40,8 @@ struct file_set {
 	TAILQ_HEAD(, service) services, queue;
 	unsigned n_subscribed;
 	unsigned scan;
+	bool scanned;	       /* what no file names is not there, but for the files that did not parse yet */
+	uint64_t absent_at_ns; /* 0: no service to be found absent */
 };
 
 /* ---- services ---- */
@@ -263,6 +266,8 @@ void file_set_scan_end(struct file_set *set, uint64_t now_ns)
 	TAILQ_FOREACH(e, &set->files, all)
 	if (e->scan != set->scan)
 		file_is_missing(set, e, now_ns);
+	set->scanned = true;
+	set->absent_at_ns = now_ns + FILE_SET_GONE_NS;
 }
 
 void file_set_forget_missing(struct file_set *set)
@@ -271,6 +276,28 @@ void file_set_forget_missing(struct file_set *set)
 
 	while ((e = TAILQ_FIRST(&set->gone)))
 		file_is_there(set, e);
+	set->scanned = false;
+	set->absent_at_ns = 0;
+}
+
+/* Its owner may know a service from an earlier run, whose file was deleted meanwhile. A file that did not parse yet may
+ * be that of any service: as long as there is one, nobody is absent. */
+static void find_absent(struct file_set *set, uint64_t now_ns)
+{
+	struct service *s;
+	struct file *e;
+
+	set->absent_at_ns = 0;
+	TAILQ_FOREACH(e, &set->files, all)
+	if (!e->snapshot)
+		set->absent_at_ns = now_ns + FILE_SET_GONE_NS;
+	if (set->absent_at_ns)
+		return;
+	TAILQ_FOREACH(s, &set->services, all)
+	if (s->subscribed && !s->told && !s->absent && TAILQ_EMPTY(&s->files)) {
+		s->absent = true;
+		service_changed(set, s, now_ns);
+	}
 }
 
 uint64_t file_set_expire(struct file_set *set, uint64_t now_ns)
@@ -279,7 +306,11 @@ uint64_t file_set_expire(struct file_set *set, uint64_t now_ns)
 
 	while ((e = TAILQ_FIRST(&set->gone)) && e->gone_at_ns <= now_ns)
 		file_remove(set, e, now_ns);
-	return e ? e->gone_at_ns : 0;
+	if (set->absent_at_ns && set->absent_at_ns <= now_ns)
+		find_absent(set, now_ns);
+	if (!e || (set->absent_at_ns && set->absent_at_ns < e->gone_at_ns))
+		return set->absent_at_ns;
+	return e->gone_at_ns;
 }
 
 /* ---- subscriptions ---- */
@@ -294,6 +325,8 @@ int file_set_subscribe(struct file_set *set, const char *group, const char *name
 		return 0;
 	s->subscribed = true;
 	set->n_subscribed++;
+	if (set->scanned)
+		set->absent_at_ns = now_ns + FILE_SET_GONE_NS;
 	service_changed(set, s, now_ns);
 	return 0;
 }
@@ -306,7 +339,7 @@ void file_set_unsubscribe(struct file_set *set, const char *group, const char *n
 		return;
 	set->n_subscribed--;
 	s->subscribed = false;
-	s->told = false;
+	s->told = s->absent = false;
 	if (s->stale)
 		TAILQ_REMOVE(&set->queue, s, queue);
 	s->stale = false;
@@ -333,7 +366,7 @@ struct snapshot *file_set_next(struct file_set *set, uint64_t *ret_received_ns)
 		TAILQ_REMOVE(&set->queue, s, queue);
 		s->stale = false;
 		first = TAILQ_FIRST(&s->files);
-		if (!first && !s->told)
+		if (!first && !s->told && !s->absent)
 			continue;
 		snapshot = first ? snapshot_copy(first->snapshot) : snapshot_new(s->group, s->name);
 		if (!snapshot) {

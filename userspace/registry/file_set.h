@@ -28,7 +28,8 @@ void file_set_scan_begin(struct file_set *set);
 void file_set_scan_end(struct file_set *set, uint64_t now_ns);
 /* The folder itself went away: nothing is known to be missing. */
 void file_set_forget_missing(struct file_set *set);
-/* Drop the files that are gone by now. When to call again, or 0 when nothing is missing. */
+/* Drop the files that are gone by now, and find the services that no file names a while after the scan or their
+ * subscription: they are empty. When to call again, or 0 when nothing is awaited. */
 uint64_t file_set_expire(struct file_set *set, uint64_t now_ns);
 
 bool file_set_is_stale(const struct file_set *set); /* file_set_next() has something */

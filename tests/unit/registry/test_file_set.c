@@ -69,8 +69,54 @@ static void nothing_known(void **state)
 	(void)state;
 	assert_int_equal(file_set_subscribe(set, "G", "a", S), 0);
 	assert_quiet(set);
+	assert_int_equal(file_set_expire(set, 9 * S), 0);
+	assert_quiet(set);
+}
+
+static void absent(void **state)
+{
+	_cleanup_set_ struct file_set *set = file_set_new("test");
+
+	(void)state;
+	assert_int_equal(file_set_subscribe(set, "G", "a", S), 0);
+	assert_int_equal(file_set_subscribe(set, "G", "b", S), 0);
 	file_set_scan_begin(set);
+	put(set, "b.json", "b", 2, S);
 	file_set_scan_end(set, S);
+	assert_told(set, "b", 2);
+	assert_quiet(set);
+	assert_int_equal(file_set_expire(set, S), 2 * S);
+	assert_quiet(set);
+	assert_int_equal(file_set_expire(set, 2 * S), 0);
+	assert_told(set, "a", 0);
+	assert_quiet(set);
+	/* one that comes later */
+	assert_int_equal(file_set_subscribe(set, "G", "c", 3 * S), 0);
+	assert_quiet(set);
+	assert_int_equal(file_set_expire(set, 4 * S), 0);
+	assert_told(set, "c", 0);
+	assert_quiet(set);
+	put(set, "a.json", "a", 1, 5 * S);
+	assert_told(set, "a", 1);
+}
+
+static void maybe_in_a_bad_file(void **state)
+{
+	_cleanup_set_ struct file_set *set = file_set_new("test");
+
+	(void)state;
+	assert_int_equal(file_set_subscribe(set, "G", "a", S), 0);
+	file_set_scan_begin(set);
+	assert_int_equal(file_set_seen(set, "x.json"), 0);
+	file_set_scan_end(set, S);
+	assert_int_equal(file_set_expire(set, 2 * S), 3 * S);
+	assert_quiet(set);
+	put(set, "x.json", "x", 1, 2 * S);
+	assert_int_equal(file_set_expire(set, 3 * S), 0);
+	assert_told(set, "a", 0);
+	/* a folder that went away says nothing */
+	file_set_forget_missing(set);
+	assert_int_equal(file_set_subscribe(set, "G", "b", 4 * S), 0);
 	assert_int_equal(file_set_expire(set, 9 * S), 0);
 	assert_quiet(set);
 }
@@ -166,7 +212,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE("only subscribed services are told, others when they are subscribed", subscribed_only),
-		CASE("of a service without a file nothing is told", nothing_known),
+		CASE("of a service nothing is told before the folder was looked at", nothing_known),
+		CASE("a service that no file names is empty a second after the scan or its subscription", absent),
+		CASE("as long as a file does not parse, no service is found absent", maybe_in_a_bad_file),
 		CASE("of several files for one service the first by name counts", first_by_name),
 		CASE("a missing file is gone after a second unless it comes back", gone_after_a_second),
 		CASE("what a scan does not see is missing, unless the folder goes too", scans),
