@@ -116,7 +116,15 @@ static int run(struct agent *a, struct config *c)
 	char why[512] = "out of memory";
 
 	a->loop = loop;
-	if (loop)
+	if (!loop) {
+		config_free(c);
+		return fail(EXIT_FAILURE, why);
+	}
+	/* acted on once the loop runs: loading takes a while, and a reload in it must not be the end */
+	hangup = signal_on(a, SIGHUP, on_hangup);
+	terminate = signal_on(a, SIGTERM, on_end);
+	interrupt = signal_on(a, SIGINT, on_end);
+	if (hangup && terminate && interrupt)
 		load = load_open(&load_options, &why_load, why, sizeof(why));
 	if (!load) {
 		config_free(c);
@@ -134,11 +142,6 @@ static int run(struct agent *a, struct config *c)
 	a->pipeline = api.pipeline = pipeline = pipeline_new(loop, load, c, why, sizeof(why));
 	if (!pipeline)
 		return fail(errno == EPERM || errno == EACCES ? EXIT_PERMISSION : EXIT_FAILURE, why);
-	hangup = signal_on(a, SIGHUP, on_hangup);
-	terminate = signal_on(a, SIGTERM, on_end);
-	interrupt = signal_on(a, SIGINT, on_end);
-	if (!hangup || !terminate || !interrupt)
-		return fail(EXIT_FAILURE, "out of memory");
 	if (setup_drop_privileges() < 0)
 		log_warning(AREA, "more privileges than needed are kept: they cannot be given up");
 	log_info(AREA, "steelyardd " SY_VERSION " runs, %zu services, pins in %s%s", pipeline->n_services,
