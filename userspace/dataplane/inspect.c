@@ -25,6 +25,9 @@ struct inspect *inspect_open(const char *pin_dir, char *why, size_t why_size)
 	free(i);
 	if (err == -ENOENT)
 		(void)snprintf(why, why_size, "nothing is pinned in %s", pin_dir);
+	else if (err == -EPROTO && layout == SY_LAYOUT_VERSION)
+		(void)snprintf(why, why_size, "%s is incomplete or of another shape; remove it with `steelyard detach`",
+			       pin_dir);
 	else if (err == -EPROTO)
 		(void)snprintf(why, why_size, "%s has layout version %u, this program reads %u", pin_dir, layout,
 			       SY_LAYOUT_VERSION);
