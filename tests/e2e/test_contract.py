@@ -2,8 +2,10 @@
 """What an outside checker holds against the contract: odd inputs, bad neighbours, and numbers that must agree."""
 import json
 import os
+import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -48,6 +50,26 @@ def test_instances_without_a_path_are_warned_of_and_used_once_there_is_one(agent
         assert agent.cli("status")["warnings"] == []
     finally:
         lab.run("lb", "ip", "route", "del", "10.78.0.0/24")
+
+
+def test_a_file_deleted_while_the_agent_was_down_is_gone_at_its_start(agent):
+    agent.kill()
+    agent.service_path().unlink()
+    agent.start()
+    agent.wait_table()
+    agent.wait_state("b1", "draining", "gone")
+
+
+def test_signals_during_the_start_are_acted_on_when_it_is_done(lab, make_agent):
+    agent = make_agent(lab)
+    agent.weigh(b1=1)
+    for pause in (0.05, 0.1, 0.2, 0.4):  # anywhere between start and readiness; none of them may end it
+        agent.process = agent.launch()
+        wait_for("its first steps", lambda: (agent.folder / "state").exists())
+        time.sleep(pause)
+        agent.process.send_signal(signal.SIGHUP)
+        wait_for("it runs", agent.is_up)
+        assert agent.stop() == 0
 
 
 def test_what_else_lies_in_the_folder_costs_only_itself(lab, make_agent):
