@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* What XDP and TC must agree on, since a packet that one leaves is the other's: the backend of a SYN, whose frames are ours, and
  * where packets leave after routes changed. */
+#include <bpf/bpf.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
 #include <math.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include "scene.h"
 
 static struct rig rig;
@@ -205,12 +212,102 @@ static void every_length_of_ip_options_is_rewritten(struct scene *s)
 	}
 }
 
+/* ---- frames that do not lie in one piece ---- */
+
+#define TCX_INGRESS 46 /* enum bpf_attach_type, which older headers do not have */
+#define PATIENCE_MS 10000
+#define OTHERS 100 /* frames of somebody else that may come first */
+
+static int packet_socket(const char *interface)
+{
+	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(0x0800) };
+	int on = 1, fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	at.sll_ifindex = (int)if_nametoindex(interface);
+	assert_true(fd >= 0 && at.sll_ifindex > 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	return fd;
+}
+
+/* Only the first bytes are in the piece that a program sees without asking. */
+static void send_in_pieces(int fd, const struct frame *f, uint16_t first)
+{
+	uint8_t bytes[sizeof(struct virtio_net_hdr) + FRAME_MAX];
+	struct virtio_net_hdr header = { .gso_type = VIRTIO_NET_HDR_GSO_NONE, .hdr_len = first };
+
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header), f->data, f->len);
+	assert_int_equal(send(fd, bytes, sizeof(header) + f->len, 0), sizeof(header) + f->len);
+}
+
+static bool receive_to(int fd, const char *to, struct frame *ret)
+{
+	uint8_t bytes[sizeof(struct virtio_net_hdr) + FRAME_MAX];
+
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (int i = 0; i < OTHERS && poll(&p, 1, PATIENCE_MS) == 1; i++) {
+		ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+		struct frame_view v;
+
+		if (n <= (ssize_t)sizeof(struct virtio_net_hdr))
+			continue;
+		ret->len = (size_t)n - sizeof(struct virtio_net_hdr);
+		memcpy(ret->data, bytes + sizeof(struct virtio_net_hdr), ret->len);
+		if (!frame_read(ret, &v) && !strcmp(v.to, to))
+			return true;
+	}
+	return false;
+}
+
+/* Test runs make frames of one piece, so this one is sent: the TCP header begins, or lies altogether, behind the first piece. */
+static void frames_in_pieces_are_rewritten(struct scene *s)
+{
+	static const uint16_t first[] = { 14, 34, 54, 60, 74, 80, 94 };
+	uint64_t before[SY_N_VERDICTS], after[SY_N_VERDICTS];
+	int in, out, link;
+
+	if (s->hook == RIG_XDP)
+		return;
+	rig_shell("for i in cl cl-far be be-far; do ip link set $i mtu 9000 || exit 1; done");
+	scene_handshake(s);
+	link = bpf_link_create(rig.fd_hook[RIG_TC], rig.if_client, TCX_INGRESS, NULL);
+	if (link < 0) {
+		print_message("skipped: this kernel attaches no TC program by a link (before 6.6)\n");
+		skip();
+	}
+	in = packet_socket(RIG_CLIENT_IF "-far");
+	out = packet_socket(RIG_BACKEND_IF "-far");
+	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++) {
+		struct frame f = SCENE_CLIENT_SENDS(s, .flags = ACK, .seq = 1001, .ack = 9001, .n_ip_options = 40,
+						    .n_payload = 4200), got;
+		struct frame_view v;
+
+		rig_beat(&rig);
+		rig_verdicts(&rig, before);
+		send_in_pieces(in, &f, first[i]);
+		if (!receive_to(out, SCENE_BACKEND_AT, &got))
+			fail_msg("a frame whose first piece is %u bytes did not come out", first[i]);
+		assert_null(frame_read(&got, &v));
+		assert_string_equal(v.from, SCENE_SOURCE);
+		assert_int_equal(got.len, f.len);
+		assert_memory_equal(got.data + frame_ip(&f) + 20, f.data + frame_ip(&f) + 20, 40);
+		rig_verdicts(&rig, after);
+		assert_int_equal(after[SY_V_FORWARD], before[SY_V_FORWARD] + 1);
+	}
+	close(in);
+	close(out);
+	close(link);
+}
+
 static const struct scene_body bodies[] = {
 	{ "XDP and TC give the same SYN to the same backend", both_hooks_pick_alike },
 	{ "shares hold when XDP can send to one of two backends only", shares_hold_across_a_handover },
 	{ "frames to other MACs are left alone", frames_to_other_macs_are_left_alone },
 	{ "a return line learns its new next hop when routes change, and no other line does", a_return_line_learns_its_new_next_hop },
 	{ "every length of IP options is rewritten", every_length_of_ip_options_is_rewritten },
+	{ "a frame in pieces is rewritten, wherever its TCP header lies", frames_in_pieces_are_rewritten },
 };
 
 int main(void)

@@ -8,7 +8,7 @@
 #include <linux/types.h>
 #include <netinet/in.h>
 
-#define FRAME_MAX 2048
+#define FRAME_MAX 4608 /* more than a page: kernels keep the rest of such a frame in another place */
 #define FRAME_MIN 60 /* Ethernet pads to this */
 
 #define FIN 0x01
