@@ -12,8 +12,9 @@ struct hop {
 	__u32 ifindex; /* 0: no route */
 	__u16 flags; /* SY_IF_* | SY_NH_RESOLVED */
 	__u16 kept; /* it is the word that was held */
-	__u64 dmac; /* low 48 bits, wire order */
-	__u64 smac;
+	__u64 macs; /* destination and the first two bytes of the source, as they begin a frame */
+	__u32 macs_rest; /* the other four */
+	__u32 zero;
 };
 
 #define MAC_MASK 0xffffffffffffULL
@@ -23,6 +24,19 @@ INLINE __u64 mac_load(const __u8 *mac)
 	const __u16 *m = (const __u16 *)mac;
 
 	return (__u64)m[0] | ((__u64)m[1] << 16) | ((__u64)m[2] << 32);
+}
+
+INLINE void hop_set_macs(struct hop *h, __u64 dmac, __u64 smac)
+{
+	h->macs = (dmac & MAC_MASK) | (smac << 48);
+	h->macs_rest = smac >> 16;
+}
+
+/* Both addresses of a frame, in two stores. */
+INLINE void hop_write_macs(void *eth, const struct hop *h)
+{
+	*(volatile __u64 *)eth = h->macs;
+	*(volatile __u32 *)(eth + 8) = h->macs_rest;
 }
 
 INLINE void mac_store(void *at, __u64 mac)
@@ -54,8 +68,8 @@ INLINE void hop_from_cache(const struct sy_nh *c, struct hop *h)
 {
 	h->ifindex = c->ifindex;
 	h->flags = c->flags;
-	h->dmac = mac_load(c->dmac);
-	h->smac = mac_load(c->smac);
+	h->kept = 0;
+	hop_set_macs(h, mac_load(c->dmac), mac_load(c->smac));
 }
 
 /* Ask the kernel and remember the answer for this CPU; c->ifindex 0 when there is no route. */
@@ -102,30 +116,33 @@ INLINE void hop_find(hook_ctx *ctx, __u64 nh, __be32 daddr, __be32 saddr, __u32 
 	__u32 zero = 0, slot = SY_NH_SLOT(nh), epoch, at;
 	struct sy_config *cfg = bpf_map_lookup_elem(&config, &zero);
 	struct sy_nh *c;
+	__u64 mac;
 
-	__builtin_memset(h, 0, sizeof(*h));
 	if (!cfg)
-		return;
+		goto none;
 	epoch = READ_ONCE(cfg->epoch);
 	if (slot && SY_NH_EPOCH(nh) == (epoch & 0xff) && now - READ_ONCE(cfg->beat_jiffies) < sy_const.hz) {
 		struct sy_iface *f = bpf_map_lookup_elem(&ifaces, &slot);
 
 		if (f && f->ifindex) {
+			mac = *(const volatile __u64 *)f;
 			h->ifindex = f->ifindex;
-			h->flags = f->flags | SY_NH_RESOLVED;
+			h->flags = mac >> 48 | SY_NH_RESOLVED;
 			h->kept = 1;
-			h->dmac = nh & MAC_MASK;
-			h->smac = mac_load(f->mac);
+			hop_set_macs(h, nh, mac & MAC_MASK);
 			return;
 		}
 	}
 	at = nh_hash(daddr);
 	c = bpf_map_lookup_elem(&nh_cache, &at);
 	if (!c)
-		return;
+		goto none;
 	if (c->daddr != daddr || c->epoch != epoch || now - c->stamp >= sy_const.hz || !(c->flags & SY_NH_RESOLVED))
 		hop_look_up(ctx, daddr, saddr, epoch, c);
 	hop_from_cache(c, h);
+	return;
+none:
+	__builtin_memset(h, 0, sizeof(*h));
 }
 
 /* The word to keep for a hop: 0 when its interface has no slot or its MAC is not known. */
@@ -136,5 +153,5 @@ INLINE __u64 hop_word(const struct hop *h)
 
 	if (!cfg || !(h->flags & SY_NH_RESOLVED) || !iface_find(h->ifindex, &slot))
 		return 0;
-	return h->dmac | ((__u64)slot << 48) | ((__u64)(READ_ONCE(cfg->epoch) & 0xff) << 56);
+	return (h->macs & MAC_MASK) | ((__u64)slot << 48) | ((__u64)(READ_ONCE(cfg->epoch) & 0xff) << 56);
 }

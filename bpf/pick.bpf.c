@@ -33,7 +33,7 @@ __attribute__((noinline)) __u32 pick_search(__u64 word, __u32 r)
 	low = table_u16(t, guide, bucket);
 	high = table_u16(t, guide, bucket + 1);
 	/* one bound without a branch: mostly that is all there is */
-	less = (__u64)READ_ONCE(t->w[(base + low) & WORD_MASK]) - r;
+	less = (__u64)READ_ONCE(t->w[(base + 2 * low) & WORD_MASK]) - r;
 	opaque(less);
 	less >>= 63;
 	low += less;
@@ -42,7 +42,7 @@ __attribute__((noinline)) __u32 pick_search(__u64 word, __u32 r)
 	for (int i = 0; i < 15 && low < high; i++) {
 		__u64 mid = (low + high) >> 1;
 
-		if (READ_ONCE(t->w[(base + mid) & WORD_MASK]) < r)
+		if (READ_ONCE(t->w[(base + 2 * mid) & WORD_MASK]) < r)
 			low = mid + 1;
 		else
 			high = mid;
@@ -77,7 +77,7 @@ __attribute__((noinline)) __u32 pick_once(__u32 service, __u32 r)
 	if (!n)
 		return 0;
 	base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4);
-	id = READ_ONCE(t->w[(base + n + pick_search(word, r)) & WORD_MASK]);
+	id = READ_ONCE(t->w[(base + 2 * pick_search(word, r) + 1) & WORD_MASK]);
 	barrier();
 	if (READ_ONCE(s->table) != word)
 		return ~0U;
@@ -87,13 +87,13 @@ __attribute__((noinline)) __u32 pick_once(__u32 service, __u32 r)
 /* Of the members from the at-th on, the first of SCAN_STEP that is live. */
 __attribute__((noinline)) __u32 pick_scan_some(__u32 service, __u64 word, __u32 at)
 {
-	__u32 zero = 0, n = SY_TABLE_LEN(word), ids = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4) + n;
+	__u32 zero = 0, n = SY_TABLE_LEN(word), base = SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4);
 	struct sy_table_area *t = bpf_map_lookup_elem(&tables, &zero);
 
 	if (!t || !n)
 		return 0;
 	for (__u32 i = 0; i < SCAN_STEP; i++) {
-		__u32 id = READ_ONCE(t->w[(ids + (at + i) % n) & WORD_MASK]);
+		__u32 id = READ_ONCE(t->w[(base + 2 * ((at + i) % n) + 1) & WORD_MASK]);
 
 		if (pick_is_live(id, service))
 			return id;

@@ -265,8 +265,7 @@ INLINE int steps_new(hook_ctx *ctx, struct pkt *p, __u32 service)
 	barrier();
 	if (READ_ONCE(b->service) != service)
 		return AGAIN; /* its id was given back since the pick */
-	hop_find(ctx, 0, pkt_saddr(p), pkt_daddr(p), p->now, &hop);
-	n->nh = hop_word(&hop);
+	n->nh = 0; /* the way back is looked up, and kept, when the first packet takes it: a flood of SYNs asks for nothing */
 	rw.daddr = b->addr[3];
 	hop_find(ctx, READ_ONCE(b->nh), rw.daddr, pkt_daddr(p), p->now, &hop);
 	if (!hop.ifindex)

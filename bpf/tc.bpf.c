@@ -69,10 +69,8 @@ INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *r
 	*(volatile __be32 *)&ip->saddr = rw->saddr;
 	*(volatile __be32 *)&ip->daddr = rw->daddr;
 	*(volatile __u32 *)(data + l4) = rw->ports;
-	if (h->flags & SY_NH_RESOLVED) {
-		mac_store(data, h->dmac);
-		mac_store(data + ETH_ALEN, h->smac);
-	}
+	if (h->flags & SY_NH_RESOLVED)
+		hop_write_macs(data, h);
 	return tc_out(ctx, h);
 }
 
@@ -151,10 +149,8 @@ NOINLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct re
 	data_end = (void *)(long)ctx->data_end;
 	if (data + ETH_LEN > data_end)
 		return TC_ACT_SHOT;
-	if (h->flags & SY_NH_RESOLVED) {
-		mac_store(data, h->dmac);
-		mac_store(data + ETH_ALEN, h->smac);
-	}
+	if (h->flags & SY_NH_RESOLVED)
+		hop_write_macs(data, h);
 	return tc_out(ctx, h);
 }
 

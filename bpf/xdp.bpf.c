@@ -72,8 +72,7 @@ INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *r
 	*(volatile __be32 *)&ip->saddr = rw->saddr;
 	*(volatile __be32 *)&ip->daddr = rw->daddr;
 	*(volatile __u32 *)&tcp->source = rw->ports;
-	mac_store(data, h->dmac);
-	mac_store(data + ETH_ALEN, h->smac);
+	hop_write_macs(data, h);
 	return xdp_out(ctx, h->ifindex, h->flags);
 }
 

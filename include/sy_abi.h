@@ -185,8 +185,8 @@ struct sy_backend_count {
 /* ---- services: memory-mapped; written by the agent ----
  * table word: bits 19..0 region offset in units of 64 bytes, bits 35..20 number of members, bits 40..36 guide_bits, bits 63..41
  * version. guide_bits is the least with 2^guide_bits >= 2n, so that a pick needs one look at the guide and mostly one bound.
- * Region: __u32 bound[n], __u32 backend[n], __u16 guide[(1 << guide_bits) + 1]. guide[b] is the first member whose
- * bound is >= b << (32 - guide_bits). The pick for r is the first member whose bound is >= r. */
+ * Region: struct sy_member member[n], __u16 guide[(1 << guide_bits) + 1]. guide[b] is the first member whose bound is
+ * >= b << (32 - guide_bits). The pick for r is the first member whose bound is >= r. */
 #define SY_TABLE_BYTES (16U << 20)
 #define SY_TABLE_WORDS (SY_TABLE_BYTES / 4)
 #define SY_REGION_ALIGN 64
@@ -197,6 +197,11 @@ struct sy_backend_count {
 #define SY_GUIDE_BITS(n) ((n) ? 32U - (__u32)__builtin_clz(2U * (__u32)(n) - 1U) : 0U)
 #define SY_TABLE_WORD(off, len, ver)                                                                                   \
 	((__u64)(off) | ((__u64)(len) << 20) | ((__u64)SY_GUIDE_BITS(len) << 36) | ((__u64)(ver) << 41))
+
+struct sy_member {
+	__u32 bound;
+	__u32 backend;
+};
 
 struct sy_table_area {
 	__u32 w[SY_TABLE_WORDS];
@@ -265,9 +270,9 @@ struct sy_pool {
 /* ---- interfaces: memory-mapped; written by the agent; index is the slot: one of (ifindex + 0..3) & 255 but 0, so that
  * programs find it by ifindex with at most four looks ---- */
 struct sy_iface {
-	__u32 ifindex; /* 0: slot is free */
-	__u8 mac[6];
+	__u8 mac[6]; /* with flags one aligned word, which programs read whole */
 	__u16 flags; /* SY_IF_* */
+	__u32 ifindex; /* 0: slot is free */
 	__u32 mtu;
 	__u32 reserved[2]; /* array elements are a multiple of 8 bytes apart */
 };

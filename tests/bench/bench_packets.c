@@ -191,7 +191,7 @@ static void fill_service(struct rig *r)
 		weights[i] = 1 + i % 3;
 		snprintf(at, sizeof(at), "10.3.%u.%u:%u", (i + 1) >> 8, (i + 1) & 255, 8000 + ((i + 1) & 1023));
 		rig_backend(r, i + 1, SERVICE, at, 1);
-		r->maps.backends[i + 1].nh = rig_next_hop(r, r->if_backend, mac);
+		r->maps.backends[i + 1].nh = rig_next_hop(r, r->if_client, mac);
 	}
 	rig_table(r, SERVICE, ids, weights, N_BACKENDS);
 }

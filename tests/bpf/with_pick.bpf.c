@@ -76,7 +76,7 @@ int pick_careless(struct xdp_md *ctx)
 	at = bpf_get_prandom_u32() % n;
 	for (int i = 0; i < 20; i++)
 		at += bpf_get_prandom_u32() & 0; /* dawdle, so that it is caught for certain */
-	id = READ_ONCE(t->w[(SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4) + n + at) & (SY_TABLE_WORDS - 1)]);
+	id = READ_ONCE(t->w[(SY_TABLE_OFF(word) * (SY_REGION_ALIGN / 4) + 2 * at + 1) & (SY_TABLE_WORDS - 1)]);
 	if (id > pick_top || (SY_TABLE_VER(word) & 1) != (id > pick_half))
 		pick_torn++;
 	return XDP_PASS;

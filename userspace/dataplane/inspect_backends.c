@@ -72,18 +72,21 @@ void inspect_table_done(struct inspect_table *t)
 
 static int copy_table(const struct inspect *i, uint64_t word, struct inspect_table *t)
 {
-	const uint32_t *region = &i->maps->tables->w[(size_t)SY_TABLE_OFF(word) * SY_REGION_ALIGN / 4];
+	const struct sy_member *region =
+		(const void *)&i->maps->tables->w[(size_t)SY_TABLE_OFF(word) * SY_REGION_ALIGN / 4];
 
 	t->n = SY_TABLE_LEN(word);
-	if (t->n > SY_MAX_MEMBERS || (size_t)SY_TABLE_OFF(word) * SY_REGION_ALIGN + 8 * t->n > SY_TABLE_BYTES)
+	if (t->n > SY_MAX_MEMBERS || (size_t)SY_TABLE_OFF(word) * SY_REGION_ALIGN + t->n * sizeof(*region) > SY_TABLE_BYTES)
 		return -EPROTO;
 	t->bounds = calloc(t->n + 1, sizeof(*t->bounds));
 	t->ids = calloc(t->n + 1, sizeof(*t->ids));
 	t->weights = calloc(t->n + 1, sizeof(*t->weights));
 	if (!t->bounds || !t->ids || !t->weights)
 		return -ENOMEM;
-	memcpy(t->bounds, region, t->n * sizeof(*t->bounds));
-	memcpy(t->ids, region + t->n, t->n * sizeof(*t->ids));
+	for (size_t m = 0; m < t->n; m++) {
+		t->bounds[m] = region[m].bound;
+		t->ids[m] = region[m].backend;
+	}
 	return 0;
 }
 

@@ -67,7 +67,7 @@ static int adopt_backend(struct publish *p, uint32_t id)
 }
 
 /* Does the table in force say what the records say? If not it is written anew by the next selection. */
-static bool table_is_true(struct publish *p, const struct service_local *s, const uint32_t *region, size_t n)
+static bool table_is_true(struct publish *p, const struct service_local *s, const struct sy_member *region, size_t n)
 {
 	_cleanup_free_ double *weights = calloc(n + 1, sizeof(*weights));
 	_cleanup_free_ uint32_t *bounds = calloc(n + 1, sizeof(*bounds));
@@ -80,13 +80,19 @@ static bool table_is_true(struct publish *p, const struct service_local *s, cons
 	if (n_members != n)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		const struct sy_backend *b = region[n + i] < SY_MAX_BACKENDS ? &p->maps->backends[region[n + i]] : NULL;
+		const struct sy_backend *b =
+			region[i].backend < SY_MAX_BACKENDS ? &p->maps->backends[region[i].backend] : NULL;
 
 		if (!b || b->service != s->id || !(b->flags & SY_B_MEMBER))
 			return false;
 		memcpy(&weights[i], &b->weight, sizeof(weights[i]));
 	}
-	return !n || (table_bounds(weights, n, bounds) == 0 && !memcmp(bounds, region, n * sizeof(*bounds)));
+	if (n && table_bounds(weights, n, bounds))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (bounds[i] != region[i].bound)
+			return false;
+	return true;
 }
 
 static void adopt_table(struct publish *p, struct service_local *s)
@@ -105,7 +111,7 @@ static void adopt_table(struct publish *p, struct service_local *s)
 	}
 	/* never published: the first selection has to, even when it is empty */
 	s->dirty = !p->maps->services[s->id].generation ||
-		   !table_is_true(p, s, &p->maps->tables->w[(size_t)off * SY_REGION_ALIGN / 4], n);
+		   !table_is_true(p, s, (const void *)&p->maps->tables->w[(size_t)off * SY_REGION_ALIGN / 4], n);
 }
 
 static int adopt_listener(struct publish *p, const struct sy_listener_key *key)

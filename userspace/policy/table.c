@@ -197,12 +197,10 @@ size_t table_region_bytes(size_t n)
 
 void table_region_write(void *region, const uint32_t *bounds, const uint32_t *ids, size_t n)
 {
-	uint8_t *at = region;
+	struct sy_member *member = region;
 
-	memcpy(at, bounds, n * sizeof(*bounds));
-	at += n * sizeof(*bounds);
-	memcpy(at, ids, n * sizeof(*ids));
-	at += n * sizeof(*ids);
-	table_guide(bounds, n, (uint16_t *)(void *)at);
+	for (size_t i = 0; i < n; i++)
+		member[i] = (struct sy_member){.bound = bounds[i], .backend = ids[i]};
+	table_guide(bounds, n, (uint16_t *)(void *)&member[n]);
 	memset((uint8_t *)region + region_used(n), 0, table_region_bytes(n) - region_used(n));
 }

@@ -428,8 +428,13 @@ static void region_layout(void **state)
 		table_guide(bounds, n, guide);
 		memset(region, 0xa5, size);
 		table_region_write(region, bounds, ids, n);
-		assert_memory_equal(region, bounds, 4 * n);
-		assert_memory_equal(region + 4 * n, ids, 4 * n);
+		for (size_t i = 0; i < n; i++) {
+			struct sy_member m;
+
+			memcpy(&m, region + i * sizeof(m), sizeof(m));
+			assert_int_equal(m.bound, bounds[i]);
+			assert_int_equal(m.backend, ids[i]);
+		}
 		assert_memory_equal(region + 8 * n, guide, 2 * n_guide);
 		for (size_t i = used; i < size; i++)
 			assert_int_equal(region[i], 0);
