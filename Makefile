@@ -198,8 +198,8 @@ lint: ## layers, sizes, style of the ABI header
 install: all ## DESTDIR= PREFIX=
 	install -D -m 755 $(B)/steelyardd $(DESTDIR)$(PREFIX)/sbin/steelyardd
 	install -D -m 755 $(B)/steelyard $(DESTDIR)$(PREFIX)/bin/steelyard
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 docs/steelyardd.8 docs/steelyard.8
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 docs/steelyard.yaml.5
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man8 userspace/agent/steelyardd.8 userspace/cli/steelyard.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man5 userspace/agent/steelyard.yaml.5
 	install -D -m 644 tools/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/steelyard
 
 clean: ## remove build/

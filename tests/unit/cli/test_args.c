@@ -173,7 +173,7 @@ static char *slurp(const char *path)
 
 static void the_man_page_and_the_completion_know_every_command_and_option(void **state)
 {
-	_cleanup_free_ char *man = slurp(TEST_DATA "/../../../docs/steelyard.8");
+	_cleanup_free_ char *man = slurp(TEST_DATA "/../../../userspace/cli/steelyard.8");
 	_cleanup_free_ char *completion = slurp(TEST_DATA "/../../../tools/completion.bash");
 	char word[64];
 
