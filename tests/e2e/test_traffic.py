@@ -106,7 +106,8 @@ def test_source_ports_are_unique_and_all_granted_to_half_the_pool(lab, start_age
 
 
 def test_one_port_serves_two_backends_at_once(lab, start_agent):
-    agent = start_agent(lab, {"b1": 1, "b2": 1, "b3": 1}, snat_ports="20000-20007")
+    # 11 ports for 12 connections: one is shared for certain, and that all 12 picks are of one backend will not happen
+    agent = start_agent(lab, {"b1": 1, "b2": 1, "b3": 1}, snat_ports="20000-20010")
     load = lab.load(f"{lab.vip}:80", 12, "-t", 60)
     flows = agent.flows()
     assert len(flows) == 12
