@@ -8,7 +8,10 @@
  *   units      429496730     858993459     3006477107        the greatest remainder gets it
  *   bounds     429496729     1288490188    4294967295        sum of units so far, less 1
  *
- * A member whose quota is under a unit gets one all the same, taken from those that have the most. */
+ * A member whose quota is under a unit gets one all the same, taken from those that have the most.
+ *
+ * Cheap, though exact to the unit: a double tells each quotient to within one, and one multiplication in 128 bits puts
+ * it right and leaves the remainder; the greatest remainders are found by bisecting their bits, never sorted. */
 #include "table.h"
 #include "../base/cleanup.h"
 #include "sy_abi.h"
@@ -18,14 +21,15 @@
 #include <stdbool.h>
 #include <string.h>
 
+typedef __int128 int128_t;
 typedef unsigned __int128 uint128_t;
 
 #define ALL_UNITS   (1ULL << 32)
 #define WEIGHT_BITS 94 /* and 32 of the units, and a carry: within 128 */
 
 struct quota {
-	uint64_t units;
 	uint128_t weight; /* scaled; then the remainder */
+	uint64_t units;
 	uint32_t index;
 };
 
@@ -40,28 +44,92 @@ static bool weights_are_good(const double *weights, size_t n)
 /* The sum of the scaled weights. Cutting off below 2^-94 of the greatest keeps it independent of the order. */
 static uint128_t scale(const double *weights, size_t n, struct quota *q)
 {
-	double greatest = 0;
+	double greatest = weights[0], half, rest;
 	uint128_t sum = 0;
 	int exponent;
 
-	for (size_t i = 0; i < n; i++)
-		greatest = fmax(greatest, weights[i]);
+	for (size_t i = 1; i < n; i++)
+		greatest = weights[i] > greatest ? weights[i] : greatest;
 	(void)frexp(greatest, &exponent);
+	/* 2^(94 - exponent) may be no double, its halves are; what they round off is far below a whole number */
+	half = ldexp(1, (WEIGHT_BITS - exponent) / 2);
+	rest = ldexp(1, WEIGHT_BITS - exponent - (WEIGHT_BITS - exponent) / 2);
 	for (size_t i = 0; i < n; i++) {
 		q[i].index = (uint32_t)i;
-		q[i].weight = (uint128_t)ldexp(weights[i], WEIGHT_BITS - exponent);
+		q[i].weight = (uint128_t)(weights[i] * half * rest);
 		sum += q[i].weight;
 	}
 	return sum;
 }
 
-static int by_remainder(const void *a, const void *b)
+/* Floor and remainder of weight * 2^32 / sum. The guess is good to 2^-18, so that its floor is off by one at most. */
+static void divide(struct quota *q, uint128_t sum, double per_unit)
 {
-	const struct quota *x = a, *y = b;
+	int128_t rest;
 
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return x->index < y->index ? -1 : 1;
+	q->units = (uint64_t)((double)q->weight * per_unit);
+	rest = (int128_t)((q->weight << 32) - q->units * sum);
+	if (rest < 0) {
+		q->units--;
+		rest += (int128_t)sum;
+	} else if (rest >= (int128_t)sum) {
+		q->units++;
+		rest -= (int128_t)sum;
+	}
+	q->weight = (uint128_t)rest;
+}
+
+/* The highest bit in which remainders of at[0..n) differ; 0 when they are all the same. */
+static uint128_t highest_difference(const struct quota *q, const uint32_t *at, size_t n)
+{
+	uint128_t differ = 0;
+
+	for (size_t i = 1; i < n; i++)
+		differ |= q[at[i]].weight ^ q[at[0]].weight;
+	return differ >> 64 ? (uint128_t)1 << (127 - __builtin_clzll((uint64_t)(differ >> 64))) :
+	       differ	    ? (uint128_t)1 << (63 - __builtin_clzll((uint64_t)differ)) :
+			      0;
+}
+
+/* A unit more for the left greatest remainders, the lower index first among equals. at: every index, ascending; each
+ * round either deals to the half of it with the bit set or drops the other half, and keeps the order of the rest. */
+static void deal_rest(struct quota *q, uint32_t *at, size_t n, size_t left)
+{
+	uint128_t bit;
+
+	while (left && (bit = highest_difference(q, at, n))) {
+		size_t n_set = 0, n_kept = 0;
+		bool deal;
+
+		for (size_t i = 0; i < n; i++)
+			n_set += (q[at[i]].weight & bit) != 0;
+		deal = n_set <= left;
+		for (size_t i = 0; i < n; i++) {
+			bool is_set = (q[at[i]].weight & bit) != 0;
+
+			q[at[i]].units += deal && is_set;
+			at[n_kept] = at[i];
+			n_kept += is_set != deal;
+		}
+		left -= deal ? n_set : 0;
+		n = n_kept;
+	}
+	for (size_t i = 0; i < left; i++)
+		q[at[i]].units++;
+}
+
+static void deal(struct quota *q, uint32_t *at, size_t n, uint128_t sum)
+{
+	const double per_unit = 0x1p32 / (double)sum;
+	uint64_t left = ALL_UNITS;
+
+	for (size_t i = 0; i < n; i++) {
+		divide(&q[i], sum, per_unit);
+		left -= q[i].units;
+		at[i] = (uint32_t)i;
+	}
+	assert(left < n);
+	deal_rest(q, at, n, left);
 }
 
 static int by_units(const void *a, const void *b)
@@ -71,23 +139,6 @@ static int by_units(const void *a, const void *b)
 	if (x->units != y->units)
 		return x->units > y->units ? -1 : 1;
 	return x->index < y->index ? -1 : 1;
-}
-
-static void deal(struct quota *q, size_t n, uint128_t sum)
-{
-	uint64_t left = ALL_UNITS;
-
-	for (size_t i = 0; i < n; i++) {
-		uint128_t scaled = q[i].weight << 32;
-
-		q[i].units = (uint64_t)(scaled / sum);
-		q[i].weight = scaled % sum;
-		left -= q[i].units;
-	}
-	qsort(q, n, sizeof(*q), by_remainder);
-	assert(left < n);
-	for (size_t i = 0; i < left; i++)
-		q[i].units++;
 }
 
 static bool has_somebody_nothing(const struct quota *q, size_t n)
@@ -124,14 +175,16 @@ static void give_least(struct quota *q, size_t n)
 int table_bounds(const double *weights, size_t n, uint32_t *bounds)
 {
 	_cleanup_free_ struct quota *q = NULL;
+	_cleanup_free_ uint32_t *at = NULL;
 	uint64_t sum = 0;
 
 	if (n == 0 || n > SY_MAX_MEMBERS || !weights_are_good(weights, n))
 		return -EINVAL;
 	q = calloc(n, sizeof(*q));
-	if (!q)
+	at = calloc(n, sizeof(*at));
+	if (!q || !at)
 		return -ENOMEM;
-	deal(q, n, scale(weights, n, q));
+	deal(q, at, n, scale(weights, n, q));
 	if (has_somebody_nothing(q, n)) {
 		qsort(q, n, sizeof(*q), by_units);
 		give_least(q, n);
