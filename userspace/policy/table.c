@@ -86,9 +86,9 @@ static uint128_t highest_difference(const struct quota *q, const uint32_t *at, s
 
 	for (size_t i = 1; i < n; i++)
 		differ |= q[at[i]].weight ^ q[at[0]].weight;
-	return differ >> 64 ? (uint128_t)1 << (127 - __builtin_clzll((uint64_t)(differ >> 64))) :
-	       differ	    ? (uint128_t)1 << (63 - __builtin_clzll((uint64_t)differ)) :
-			      0;
+	if (differ >> 64)
+		return (uint128_t)1 << (127 - __builtin_clzll((uint64_t)(differ >> 64)));
+	return differ ? (uint128_t)1 << (63 - __builtin_clzll((uint64_t)differ)) : 0;
 }
 
 /* A unit more for the left greatest remainders, the lower index first among equals. at: every index, ascending; each

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* table_bounds against the same arithmetic done the plain way: every quota divided in 128 bits, every remainder sorted, units
- * for those who have none taken one by one. Each bound has to be the same. */
+/* table_bounds against the same arithmetic done the plain way: every quota divided in 128 bits, every remainder sorted,
+ * units for those who have none taken one by one. Each bound has to be the same. */
 #include "unit.h"
 #include "policy/table.h"
 #include "sy_abi.h"
