@@ -25,13 +25,27 @@
  *
  * Duplicates: entries with one address and port stand together, best first, and the first one wins:
  *   would be up > would be up but for its cluster > not; then the greater weight; then the greater instanceId; then the
- * greater cluster name, so that the winner never depends on the registry's order. */
+ * greater cluster name, so that the winner never depends on the registry's order.
+ *
+ * Sorting. The registry's order may be any. An IPv4 address and port fit one number, and numbers are sorted by those of
+ * their bytes in which they differ; only entries of the same number (duplicates, bad addresses, IPv6 addresses with a
+ * long common prefix) are compared as a whole. */
 #include "selector.h"
+#include "../base/cleanup.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define KEY_V6	(1ULL << 62)
+#define KEY_BAD UINT64_MAX
+
 enum rank { RANK_OUT, RANK_OTHER_CLUSTER, RANK_PREFERRED };
+
+/* A candidate while the list is being sorted. */
+struct entry {
+	uint64_t key; /* never descending in the order wanted */
+	const struct instance *instance;
+};
 
 static bool is_bad_address(const struct selector_rules *rules, const struct instance *i)
 {
@@ -74,18 +88,80 @@ static int compare_merit(const struct selector_rules *rules, const struct instan
 	return r ? r : strcmp(b->cluster, a->cluster);
 }
 
-static int compare_candidates(const void *pa, const void *pb, void *rules)
+/* Entries of one key. */
+static int compare_entries(const void *pa, const void *pb, void *rules)
 {
-	const struct instance *a = ((const struct candidate *)pa)->instance;
-	const struct instance *b = ((const struct candidate *)pb)->instance;
+	const struct entry *a = pa, *b = pb;
 	int r;
 
-	if (is_bad_address(rules, a) != is_bad_address(rules, b))
-		return is_bad_address(rules, a) ? 1 : -1;
-	if (is_bad_address(rules, a))
-		return strcmp(a->address_text, b->address_text);
-	r = endpoint_compare(&a->endpoint, &b->endpoint);
-	return r ? r : compare_merit(rules, a, b);
+	if (a->key == KEY_BAD)
+		return strcmp(a->instance->address_text, b->instance->address_text);
+	r = endpoint_compare(&a->instance->endpoint, &b->instance->endpoint);
+	return r ? r : compare_merit(rules, a->instance, b->instance);
+}
+
+/* IPv4: address and port; IPv6: a bit above those and as much of the address as there is room for. */
+static uint64_t key_of(const struct selector_rules *rules, const struct instance *i)
+{
+	const struct endpoint *e = &i->endpoint;
+	uint64_t high = 0;
+
+	if (is_bad_address(rules, i))
+		return KEY_BAD;
+	if (e->addr.family == AF_INET)
+		return (uint64_t)ntohl(e->addr.v4.s_addr) << 16 | e->port;
+	for (size_t b = 0; b < sizeof(high); b++)
+		high = high << 8 | e->addr.v6.s6_addr[b];
+	return KEY_V6 | high >> 2;
+}
+
+/* One pass over the byte at shift, which keeps the order of equals. */
+static void sort_by_byte(const struct entry *from, struct entry *to, size_t n, unsigned shift)
+{
+	size_t at[256] = {0}, sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		at[from[i].key >> shift & 0xff]++;
+	for (size_t b = 0; b < 256; b++) {
+		size_t count = at[b];
+
+		at[b] = sum;
+		sum += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[at[from[i].key >> shift & 0xff]++] = from[i];
+}
+
+/* By key, in entries or in spare: where is the return value. */
+static struct entry *sort_by_key(struct entry *entries, struct entry *spare, size_t n)
+{
+	uint64_t differ = 0;
+	bool sorted = true;
+
+	for (size_t i = 1; i < n; i++) {
+		differ |= entries[i].key ^ entries[0].key;
+		sorted &= entries[i].key >= entries[i - 1].key;
+	}
+	for (unsigned shift = 0; shift < 64 && !sorted; shift += 8) {
+		struct entry *other = spare;
+
+		if (!(differ >> shift & 0xff))
+			continue;
+		sort_by_byte(entries, spare, n, shift);
+		spare = entries;
+		entries = other;
+	}
+	return entries;
+}
+
+static void sort_equals(const struct selector_rules *rules, struct entry *entries, size_t n)
+{
+	for (size_t i = 0, j; i < n; i = j) {
+		for (j = i + 1; j < n && entries[j].key == entries[i].key;)
+			j++;
+		if (j - i > 1)
+			qsort_r(&entries[i], j - i, sizeof(*entries), compare_entries, (void *)(uintptr_t)rules);
+	}
 }
 
 static void mark(struct candidate *c, enum sy_state state, enum sy_reason reason)
@@ -120,20 +196,23 @@ static void judge(const struct selector_rules *rules, struct candidate *c)
 	c->eligible = c->state == SY_UP;
 }
 
-static bool is_duplicate(const struct selector_rules *rules, const struct candidate *first, const struct candidate *c)
+static bool is_duplicate(const struct entry *first, const struct entry *e)
 {
-	return c > first && !is_bad_address(rules, c->instance) &&
-	       endpoint_compare(&c[-1].instance->endpoint, &c->instance->endpoint) == 0;
+	return e > first && e[-1].key == e->key &&
+	       endpoint_compare(&e[-1].instance->endpoint, &e->instance->endpoint) == 0;
 }
 
-static void judge_all(const struct selector_rules *rules, struct selection *s)
+static void judge_all(const struct selector_rules *rules, const struct entry *entries, struct selection *s)
 {
-	for (struct candidate *c = s->candidates; c < s->candidates + s->n_candidates; c++) {
+	for (size_t i = 0; i < s->n_candidates; i++) {
+		struct candidate *c = &s->candidates[i];
+
+		c->instance = entries[i].instance;
 		c->weight = weight_of(c->instance);
 		s->n_bad += c->instance->reject != SY_R_NONE;
-		if (is_bad_address(rules, c->instance)) {
+		if (entries[i].key == KEY_BAD) {
 			mark(c, SY_EVICTED, SY_R_BAD_ADDRESS);
-		} else if (is_duplicate(rules, s->candidates, c)) {
+		} else if (is_duplicate(entries, &entries[i])) {
 			mark(c, SY_EVICTED, SY_R_DUPLICATE);
 			s->n_duplicates++;
 		} else {
@@ -168,15 +247,20 @@ static void prefer_cluster(const struct selector_rules *rules, struct selection 
 int selector_run(const struct snapshot *s, const struct selector_rules *rules, struct selection *ret)
 {
 	struct selection sel = {.n_candidates = s->n_instances};
+	size_t n = s->n_instances;
+	_cleanup_free_ struct entry *room = calloc(n + 1, 2 * sizeof(*room));
+	struct entry *entries;
 
-	sel.candidates = calloc(s->n_instances ? s->n_instances : 1, sizeof(*sel.candidates));
-	if (!sel.candidates)
+	sel.candidates = calloc(n + 1, sizeof(*sel.candidates));
+	if (!room || !sel.candidates) {
+		free(sel.candidates);
 		return -ENOMEM;
-	for (size_t i = 0; i < s->n_instances; i++)
-		sel.candidates[i].instance = &s->instances[i];
-	qsort_r(sel.candidates, sel.n_candidates, sizeof(*sel.candidates), compare_candidates,
-		(void *)(uintptr_t)rules);
-	judge_all(rules, &sel);
+	}
+	for (size_t i = 0; i < n; i++)
+		room[i] = (struct entry){.key = key_of(rules, &s->instances[i]), .instance = &s->instances[i]};
+	entries = sort_by_key(room, room + n, n);
+	sort_equals(rules, entries, n);
+	judge_all(rules, entries, &sel);
 	prefer_cluster(rules, &sel);
 	*ret = sel;
 	return 0;

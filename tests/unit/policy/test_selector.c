@@ -228,6 +228,65 @@ static void sorted_by_address_and_port(void **state)
 	snapshot_free(s);
 }
 
+/* few addresses, so that all of bad ones, duplicates and common prefixes come up */
+static void draw_address(char *at, size_t size, uint64_t *seed)
+{
+	unsigned a = (unsigned)(unit_random(seed) % 4), b = (unsigned)(unit_random(seed) % 3),
+		 port = 1 + (unsigned)(unit_random(seed) % 400);
+
+	switch (unit_random(seed) % 8) {
+	case 0:
+		(void)snprintf(at, size, "!host-%u:%u", a, port);
+		break;
+	case 1:
+		(void)snprintf(at, size, "[fd%02u::%u:%u]:%u", a, b, a, port);
+		break;
+	default:
+		(void)snprintf(at, size, "%u.%u.%u.%u:%u", 1 + 60 * a, 90 * b, a, 100 * b, port);
+	}
+}
+
+static void assert_in_order(const struct instance *a, const struct instance *b)
+{
+	assert_ptr_not_equal(a, b);
+	if (a->reject == SY_R_BAD_ADDRESS) {
+		assert_int_equal(b->reject, SY_R_BAD_ADDRESS);
+		assert_true(strcmp(a->address_text, b->address_text) <= 0);
+	} else if (!b->reject) {
+		int r = endpoint_compare(&a->endpoint, &b->endpoint);
+
+		assert_true(r < 0 || (r == 0 && (a->weight > b->weight || (a->weight == b->weight && a < b))));
+	}
+}
+
+/* equals stay in the registry's order */
+static void random_lists_are_sorted(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		size_t n = unit_random(&seed) % 300, n_bad = 0;
+		struct snapshot *s = list(NULL, 0);
+		struct selection sel;
+
+		for (size_t i = 0; i < n; i++) {
+			char at[64];
+
+			draw_address(at, sizeof(at), &seed);
+			n_bad += *at == '!';
+			add(s, &(struct entry){.at = at, .weight = 1 + (double)(unit_random(&seed) % 2)});
+		}
+		sel = run(s, &plain);
+		for (size_t i = 1; i < n; i++)
+			assert_in_order(sel.candidates[i - 1].instance, sel.candidates[i].instance);
+		assert_int_equal(sel.n_bad, n_bad);
+		assert_int_equal(sel.n_eligible, n - n_bad - sel.n_duplicates);
+		selection_done(&sel);
+		snapshot_free(s);
+	}
+}
+
 static const struct entry two_clusters[] = {E("10.0.0.1:80", 1, .cluster = "A"), E("10.0.0.2:80", 1, .cluster = "B"),
 					    E("10.0.0.3:80", 1, .cluster = "A")};
 
@@ -476,6 +535,7 @@ int main(void)
 		     one_bad_weight_costs_itself),
 		CASE("an empty list is an empty selection", empty_list),
 		CASE("candidates are sorted by address and port, bad addresses last", sorted_by_address_and_port),
+		CASE("2,000 random lists come sorted by address, port and merit", random_lists_are_sorted),
 		CASE("with a preferred cluster the others take nothing", preferred_cluster_alone),
 		CASE("nobody in the preferred cluster: all, when so configured", fallback_all),
 		CASE("nobody in the preferred cluster: none, when so configured", fallback_none),
