@@ -84,11 +84,10 @@ static void warn_of_changes(struct service *s, const struct selection *sel, size
 {
 	size_t n_loops = 0, n_eligible = sel->n_eligible - n_no_path;
 
-	for (size_t i = 0; i < sel->n_candidates; i++) {
-		const struct instance *instance = sel->candidates[i].instance;
-
-		n_loops += instance->reject != SY_R_BAD_ADDRESS && is_listener(s, &instance->endpoint);
-	}
+	/* a bad address that its instance does not have of its own */
+	for (size_t i = 0; i < sel->n_candidates; i++)
+		n_loops += sel->candidates[i].reason == SY_R_BAD_ADDRESS &&
+			   sel->candidates[i].instance->reject != SY_R_BAD_ADDRESS;
 	if (n_loops && n_loops != s->n_loops)
 		log_warning(AREA, "%s: %zu instances are listeners of ours and would loop, refused as bad-address",
 			    s->text, n_loops);
@@ -159,6 +158,7 @@ static void apply(struct service *s)
 	log_applied(s, &stats);
 	s->last_ns = clock_monotonic_ns();
 	s->received_ns = 0;
+	hold_tidy(&s->hold);
 }
 
 /* The first change goes out at once, those that follow within 1 ms of it together. */

@@ -17,9 +17,16 @@ void hold_done(struct hold *h)
 {
 	snapshot_free(h->applied);
 	snapshot_free(h->held);
+	hold_tidy(h);
 	h->applied = NULL;
 	h->held = NULL;
 	h->until_ns = 0;
+}
+
+void hold_tidy(struct hold *h)
+{
+	snapshot_free(h->replaced);
+	h->replaced = NULL;
 }
 
 /* Entries without a usable address never were backends, so they neither count as there nor as disappeared. */
@@ -43,7 +50,8 @@ static const struct snapshot *apply(struct hold *h, struct snapshot *s)
 {
 	if (h->held != s)
 		snapshot_free(h->held);
-	snapshot_free(h->applied);
+	hold_tidy(h);
+	h->replaced = h->applied;
 	h->held = NULL;
 	h->until_ns = 0;
 	h->applied = s;

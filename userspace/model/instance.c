@@ -146,41 +146,44 @@ static int compare_pointed(const void *a, const void *b)
 	return compare_content(*(const struct instance *const *)a, *(const struct instance *const *)b);
 }
 
-/* Owned array of pointers, sorted by content; NULL: no memory. */
-static const struct instance **sorted(const struct snapshot *s)
+/* Owned array of pointers to n instances, sorted by content; NULL: no memory. */
+static const struct instance **sorted(const struct instance *from, size_t n)
 {
-	const struct instance **p = calloc(s->n_instances ? s->n_instances : 1, sizeof(*p));
+	const struct instance **p = calloc(n, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	for (size_t i = 0; i < s->n_instances; i++)
-		p[i] = &s->instances[i];
-	qsort(p, s->n_instances, sizeof(*p), compare_pointed);
+	for (size_t i = 0; i < n; i++)
+		p[i] = &from[i];
+	qsort(p, n, sizeof(*p), compare_pointed);
 	return p;
 }
 
-static bool equal_in_order(const struct snapshot *a, const struct snapshot *b)
+static bool equal_in_any_order(const struct instance *a, const struct instance *b, size_t n)
 {
-	for (size_t i = 0; i < a->n_instances; i++)
-		if (compare_content(&a->instances[i], &b->instances[i]))
+	_cleanup_free_ const struct instance **in_a = sorted(a, n), **in_b = sorted(b, n);
+
+	if (!in_a || !in_b)
+		return false; /* taken for a change, which costs work and nothing else */
+	for (size_t i = 0; i < n; i++)
+		if (compare_content(in_a[i], in_b[i]))
 			return false;
 	return true;
 }
 
 bool snapshot_equal(const struct snapshot *a, const struct snapshot *b)
 {
-	_cleanup_free_ const struct instance **in_a = NULL, **in_b = NULL;
+	const struct instance *in_a = a->instances, *in_b = b->instances;
+	size_t n = a->n_instances;
 
-	if (a->n_instances != b->n_instances || a->protection != b->protection)
+	if (n != b->n_instances || a->protection != b->protection)
 		return false;
-	if (equal_in_order(a, b))
-		return true;
-	in_a = sorted(a);
-	in_b = sorted(b);
-	if (!in_a || !in_b)
-		return false; /* taken for a change, which costs work and nothing else */
-	for (size_t i = 0; i < a->n_instances; i++)
-		if (compare_content(in_a[i], in_b[i]))
-			return false;
-	return true;
+	/* lists come in the order of last time: what is left between the first and the last difference is mostly little */
+	for (; n && !compare_content(in_a, in_b); n--) {
+		in_a++;
+		in_b++;
+	}
+	while (n && !compare_content(&in_a[n - 1], &in_b[n - 1]))
+		n--;
+	return !n || equal_in_any_order(in_a, in_b, n);
 }
