@@ -79,8 +79,7 @@ static struct snapshot *snapshot_of(const double *weights, size_t n)
 
 		assert_non_null(instance);
 		(void)snprintf(text, sizeof(text), "10.0.0.%zu:80", i + 1);
-		free(instance->address_text);
-		instance->address_text = strdup(text);
+		instance->address_text = snapshot_text(s, text, strlen(text));
 		assert_int_equal(endpoint_parse(text, &instance->endpoint), 0);
 		instance->enabled = true;
 		instance->healthy = weights[i] >= 0;
@@ -311,8 +310,7 @@ static void an_instance_that_is_a_listener_of_ours_is_refused(void **state)
 	struct snapshot *s = SNAPSHOT(1, 2, 7);
 
 	(void)state;
-	free(s->instances[2].address_text);
-	s->instances[2].address_text = strdup("10.9.0.2:81");
+	s->instances[2].address_text = "10.9.0.2:81";
 	assert_int_equal(endpoint_parse("10.9.0.2:81", &s->instances[2].endpoint), 0);
 	push(s);
 	assert_int_equal(n_members(), 2);

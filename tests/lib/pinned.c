@@ -70,14 +70,18 @@ void pinned_remove(void)
 	(void)load_remove(pinned_dir(), true, why, sizeof(why));
 }
 
-static void fill(struct instance *i, const struct pinned_instance *from)
+static void fill(struct snapshot *s, const struct pinned_instance *from)
 {
-	i->address_text = strdup(from->at);
+	const char *cluster = from->cluster ? from->cluster : "DEFAULT";
+	struct instance *i = snapshot_append(s);
+
+	if (!i)
+		die("out of memory");
+	i->address_text = snapshot_text(s, from->at, strlen(from->at));
 	i->weight = from->weight;
 	i->healthy = !from->unhealthy;
 	i->enabled = true;
-	free(i->cluster);
-	i->cluster = strdup(from->cluster ? from->cluster : "DEFAULT");
+	i->cluster = snapshot_text(s, cluster, strlen(cluster));
 	if (endpoint_parse(from->at, &i->endpoint))
 		i->reject = SY_R_BAD_ADDRESS;
 	if (!i->address_text || !i->cluster)
@@ -93,7 +97,7 @@ int pinned_publish_by(struct publish *p, uint32_t service, const struct pinned_i
 	int err;
 
 	for (size_t k = 0; k < n; k++)
-		fill(snapshot_append(s), &list[k]);
+		fill(s, &list[k]);
 	if (selector_run(s, rules, &sel))
 		die("selector_run");
 	err = publish_selection(p, service, &sel, gone, SY_SOURCE_LIVE, 0, now_ns, ret);

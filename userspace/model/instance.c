@@ -3,6 +3,15 @@
 #include "../base/cleanup.h"
 #include <string.h>
 
+#define FIRST_BYTES 256
+#define MOST_BYTES  65536
+
+struct text_block {
+	struct text_block *next; /* filled before this one */
+	size_t used, size;
+	char bytes[];
+};
+
 struct snapshot *snapshot_new(const char *group, const char *name)
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
@@ -18,19 +27,14 @@ struct snapshot *snapshot_new(const char *group, const char *name)
 	return s;
 }
 
-static void instance_done(struct instance *i)
-{
-	free(i->address_text);
-	free(i->cluster);
-	free(i->instance_id);
-}
-
 void snapshot_free(struct snapshot *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n_instances; i++)
-		instance_done(&s->instances[i]);
+	for (struct text_block *b = s->texts, *next; b; b = next) {
+		next = b->next;
+		free(b);
+	}
 	free(s->instances);
 	free(s->group);
 	free(s->name);
@@ -61,27 +65,48 @@ struct instance *snapshot_append(struct snapshot *s)
 	if (grow(s) < 0)
 		return NULL;
 	i = &s->instances[s->n_instances];
-	*i = (struct instance){.cluster = strdup(""), .instance_id = strdup("")};
-	if (!i->cluster || !i->instance_id) {
-		instance_done(i);
-		return NULL;
-	}
+	*i = (struct instance){.cluster = "", .instance_id = ""};
 	s->n_instances++;
 	return i;
 }
 
-static int replace_text(char **to, const char *from)
+/* A block that has room for size bytes; each is twice as great as the one before. */
+static struct text_block *room_for(struct snapshot *s, size_t size)
 {
-	char *p;
+	struct text_block *b = s->texts;
+	size_t bytes = b ? 2 * b->size : FIRST_BYTES;
 
-	if (!from)
-		return 0;
-	p = strdup(from);
-	if (!p)
-		return -1;
-	free(*to);
-	*to = p;
-	return 0;
+	if (b && b->size - b->used >= size)
+		return b;
+	bytes = bytes > MOST_BYTES ? MOST_BYTES : bytes;
+	bytes = bytes < size ? size : bytes;
+	b = malloc(sizeof(*b) + bytes);
+	if (!b)
+		return NULL;
+	*b = (struct text_block){.next = s->texts, .size = bytes};
+	s->texts = b;
+	return b;
+}
+
+const char *snapshot_text(struct snapshot *s, const char *text, size_t size)
+{
+	struct text_block *b = room_for(s, size + 1);
+	char *copy;
+
+	if (!b)
+		return NULL;
+	copy = &b->bytes[b->used];
+	memcpy(copy, text, size);
+	copy[size] = '\0';
+	b->used += size + 1;
+	return copy;
+}
+
+/* NULL stays NULL. */
+static int copy_text(struct snapshot *s, const char *from, const char **to)
+{
+	*to = from ? snapshot_text(s, from, strlen(from)) : NULL;
+	return from && !*to ? -1 : 0;
 }
 
 static int append_copy(struct snapshot *s, const struct instance *from)
@@ -90,13 +115,9 @@ static int append_copy(struct snapshot *s, const struct instance *from)
 
 	if (!to)
 		return -1;
-	to->endpoint = from->endpoint;
-	to->weight = from->weight;
-	to->healthy = from->healthy;
-	to->enabled = from->enabled;
-	to->reject = from->reject;
-	if (replace_text(&to->address_text, from->address_text) < 0 || replace_text(&to->cluster, from->cluster) < 0 ||
-	    replace_text(&to->instance_id, from->instance_id) < 0)
+	*to = *from;
+	if (copy_text(s, from->address_text, &to->address_text) < 0 || copy_text(s, from->cluster, &to->cluster) < 0 ||
+	    copy_text(s, from->instance_id, &to->instance_id) < 0)
 		return -1;
 	return 0;
 }
@@ -178,7 +199,8 @@ bool snapshot_equal(const struct snapshot *a, const struct snapshot *b)
 
 	if (n != b->n_instances || a->protection != b->protection)
 		return false;
-	/* lists come in the order of last time: what is left between the first and the last difference is mostly little */
+	/* lists come in the order of last time: what is left between the first and the last difference is mostly little
+	 */
 	for (; n && !compare_content(in_a, in_b); n--) {
 		in_a++;
 		in_b++;

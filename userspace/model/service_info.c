@@ -73,7 +73,7 @@ static void print_port(const cJSON *host, char *buf, size_t size)
 }
 
 /* "ip:port" as listed, at most TEXT_BYTES, fit to be printed anywhere. NULL: no memory. */
-static char *address_text(const cJSON *host)
+static const char *address_text(const cJSON *host, struct snapshot *s)
 {
 	const char *ip = json_string(host, "ip");
 	char port[TEXT_BYTES + 1], text[TEXT_BYTES + 1];
@@ -86,26 +86,16 @@ static char *address_text(const cJSON *host)
 	for (char *c = text; *c; c++)
 		if (*c < 0x20 || *c > 0x7e)
 			*c = '?';
-	return strdup(text);
+	return snapshot_text(s, text, strlen(text));
 }
 
-static char *cluster_text(const cJSON *host)
+static const char *cluster_text(const cJSON *host, struct snapshot *s)
 {
 	const char *cluster = json_string(host, "clusterName");
 
 	if (!cluster)
 		cluster = DEFAULT_CLUSTER;
-	return strndup(cluster, utf8_cut(cluster, TEXT_BYTES));
-}
-
-/* Put a text just made into *to; NULL: false, it could not be made. */
-static bool put_text(char **to, char *from)
-{
-	if (!from)
-		return false;
-	free(*to);
-	*to = from;
-	return true;
+	return snapshot_text(s, cluster, utf8_cut(cluster, TEXT_BYTES));
 }
 
 static int parse_host(const cJSON *host, struct snapshot *s)
@@ -116,8 +106,10 @@ static int parse_host(const cJSON *host, struct snapshot *s)
 
 	if (!i)
 		return -ENOMEM;
-	if (!put_text(&i->address_text, address_text(host)) || !put_text(&i->cluster, cluster_text(host)) ||
-	    !put_text(&i->instance_id, strdup(id ? id : "")))
+	i->address_text = address_text(host, s);
+	i->cluster = cluster_text(host, s);
+	i->instance_id = id ? snapshot_text(s, id, strlen(id)) : "";
+	if (!i->address_text || !i->cluster || !i->instance_id)
 		return -ENOMEM;
 	i->healthy = parse_mark(host, "healthy");
 	i->enabled = parse_mark(host, "enabled");

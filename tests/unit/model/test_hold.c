@@ -20,7 +20,7 @@ static struct snapshot *listed(size_t n, size_t n_bad)
 		e->healthy = e->enabled = true;
 		if (i < n_bad) {
 			e->reject = SY_R_BAD_ADDRESS;
-			e->address_text = strdup("svc.example:80");
+			e->address_text = "svc.example:80";
 		}
 	}
 	return s;

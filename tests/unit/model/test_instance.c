@@ -19,7 +19,7 @@ static struct snapshot *sample(size_t n)
 		e->weight = (double)(i % 3);
 		e->healthy = e->enabled = true;
 		e->reject = i % 7 == 6 ? SY_R_BAD_ADDRESS : i % 7 == 5 ? SY_R_BAD_WEIGHT : SY_R_NONE;
-		e->address_text = strdup(i % 2 ? "svc.example:80" : "svc.example:81");
+		e->address_text = snapshot_text(s, i % 2 ? "svc.example:80" : "svc.example:81", 14);
 		assert_non_null(e->address_text);
 	}
 	return s;
@@ -54,13 +54,6 @@ static void copies_are_equal(void **state)
 		snapshot_free(b);
 	}
 	snapshot_free(NULL);
-}
-
-static void set_text(char **to, const char *text)
-{
-	free(*to);
-	*to = strdup(text);
-	assert_non_null(*to);
 }
 
 /* one change at a time to one of three */
@@ -98,7 +91,7 @@ static void change_reject(struct snapshot *s)
 }
 static void change_cluster(struct snapshot *s)
 {
-	set_text(&s->instances[1].cluster, "A");
+	s->instances[1].cluster = "A";
 }
 static void change_protection(struct snapshot *s)
 {
@@ -106,7 +99,7 @@ static void change_protection(struct snapshot *s)
 }
 static void change_id(struct snapshot *s)
 {
-	set_text(&s->instances[1].instance_id, "10.0.0.1#80");
+	s->instances[1].instance_id = "10.0.0.1#80";
 }
 
 static void what_counts(void **state)
@@ -138,7 +131,7 @@ static void multisets(void **state)
 
 static void no_memory_for_copies(void **state)
 {
-	struct snapshot *a = sample(9), *b = NULL;
+	struct snapshot *a = sample(40), *b = NULL;
 	long n;
 
 	(void)state;
@@ -147,7 +140,9 @@ static void no_memory_for_copies(void **state)
 		b = snapshot_copy(a);
 		allocs_left = -1;
 	}
-	assert_true(n > 9 * 3); /* it did fail, at every one of the allocations */
+	/* the snapshot and its names, six times more room for instances than for one, two blocks of texts; then it
+	 * succeeded */
+	assert_int_equal(n, 3 + 7 + 2 + 1);
 	assert_true(snapshot_equal(a, b));
 	snapshot_free(a);
 	snapshot_free(b);
@@ -155,17 +150,38 @@ static void no_memory_for_copies(void **state)
 
 static void no_memory_to_append(void **state)
 {
-	(void)state;
-	for (long n = 0; n < 3; n++) {
-		struct snapshot *s = sample(4);
+	struct snapshot *s = sample(4);
 
-		allocs_left = n;
-		assert_null(snapshot_append(s));
-		allocs_left = -1;
-		assert_int_equal(s->n_instances, 4);
-		assert_non_null(snapshot_append(s));
-		snapshot_free(s);
+	(void)state;
+	allocs_left = 0;
+	assert_null(snapshot_append(s));
+	allocs_left = -1;
+	assert_int_equal(s->n_instances, 4);
+	assert_non_null(snapshot_append(s));
+	snapshot_free(s);
+}
+
+static void texts_stay_where_they_are(void **state)
+{
+	struct snapshot *s = sample(0);
+	const char *kept[2000];
+	char text[2000];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	for (size_t n = 0; n < 2000; n++) {
+		kept[n] = snapshot_text(s, text, n);
+		assert_non_null(kept[n]);
 	}
+	for (size_t n = 0; n < 2000; n++) {
+		assert_int_equal(strlen(kept[n]), n);
+		assert_memory_equal(kept[n], text, n);
+	}
+	allocs_left = 0;
+	for (size_t n = 0; n < 65536 && snapshot_text(s, "", 0); n++)
+		;
+	assert_int_equal(allocs_left, -1); /* it came to an end, by that failure */
+	snapshot_free(s);
 }
 
 static void no_memory_to_compare(void **state)
@@ -192,6 +208,7 @@ int main(void)
 		CASE("entries are counted, not only looked for", multisets),
 		CASE("a copy that runs out of memory at any point leaves nothing behind", no_memory_for_copies),
 		CASE("an append that runs out of memory leaves the snapshot as it was", no_memory_to_append),
+		CASE("thousands of texts stay where they are", texts_stay_where_they_are),
 		CASE("a comparison without memory says changed", no_memory_to_compare),
 	};
 

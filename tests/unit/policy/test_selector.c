@@ -12,9 +12,9 @@ struct entry {
 	const char *cluster, *id;
 };
 
-static char *text(const char *s)
+static const char *text(struct snapshot *s, const char *t)
 {
-	char *p = strdup(s);
+	const char *p = snapshot_text(s, t, strlen(t));
 
 	assert_non_null(p);
 	return p;
@@ -25,7 +25,7 @@ static void add(struct snapshot *s, const struct entry *e)
 	struct instance *i = snapshot_append(s);
 
 	assert_non_null(i);
-	i->address_text = text(e->at + (*e->at == '!'));
+	i->address_text = text(s, e->at + (*e->at == '!'));
 	if (*e->at == '!')
 		i->reject = SY_R_BAD_ADDRESS;
 	else
@@ -35,10 +35,8 @@ static void add(struct snapshot *s, const struct entry *e)
 	i->weight = e->weight;
 	i->healthy = !e->unhealthy;
 	i->enabled = !e->disabled;
-	free(i->cluster);
-	free(i->instance_id);
-	i->cluster = text(e->cluster ? e->cluster : "DEFAULT");
-	i->instance_id = text(e->id ? e->id : "");
+	i->cluster = text(s, e->cluster ? e->cluster : "DEFAULT");
+	i->instance_id = text(s, e->id ? e->id : "");
 }
 
 static struct snapshot *list(const struct entry *e, size_t n)
