@@ -100,9 +100,12 @@ static int filter_attach(const char *pin_dir, const char *interface, unsigned if
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_INGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = PINS_FILTER_HANDLE, .priority = PINS_FILTER_HANDLE, .prog_fd = prog_fd,
 		    .flags = BPF_TC_F_REPLACE);
-	char path[PATH_MAX];
+	/* a clsact that is there already is fine, but libbpf would warn of it */
+	libbpf_print_fn_t print = libbpf_set_print(NULL);
 	int err = bpf_tc_hook_create(&hook);
+	char path[PATH_MAX];
 
+	(void)libbpf_set_print(print);
 	if (err && err != -EEXIST)
 		return err;
 	if (!err && pins_link_path(pin_dir, PINS_MARK_CLSACT, interface, path) == 0)
