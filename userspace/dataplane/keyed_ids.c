@@ -58,6 +58,12 @@ uint32_t keyed_ids_find(const struct keyed_ids *k, const struct id_key *key)
 	return id;
 }
 
+bool keyed_ids_has(const struct keyed_ids *k, const struct id_key *key, uint32_t id)
+{
+	return id && id < k->ids.n && (k->ids.used[id / 64] >> (id % 64) & 1) &&
+	       !memcmp(&k->keys[id], key, sizeof(*key));
+}
+
 static void link_id(struct keyed_ids *k, const struct id_key *key, uint32_t id)
 {
 	uint32_t b = bucket(k, key);

@@ -30,6 +30,8 @@ int keyed_ids_init(struct keyed_ids *k, uint32_t n, uint64_t seed);
 void keyed_ids_done(struct keyed_ids *k);
 /* 0: none. */
 uint32_t keyed_ids_find(const struct keyed_ids *k, const struct id_key *key);
+/* Is that its id? */
+bool keyed_ids_has(const struct keyed_ids *k, const struct id_key *key, uint32_t id);
 /* The key must not be there yet. 0 or -ENOSPC. */
 int keyed_ids_take(struct keyed_ids *k, const struct id_key *key, uint32_t *ret_id);
 /* Take this very id for the key. false: the id or the key is taken. */

@@ -33,6 +33,7 @@ struct round {
 	unsigned n_texts;
 	bool table_changes;
 	bool written;
+	bool out_of_order; /* the service's ids do not come in the order of the selection */
 	int err;
 };
 
@@ -42,30 +43,43 @@ static void candidate_key(struct round *r, size_t i)
 {
 	const struct candidate *c = &r->sel->candidates[i];
 	struct id_key *key = &r->keys[i];
-	uint32_t ordinal;
+	bool same;
 
 	if (c->reason == SY_R_BAD_ADDRESS) {
 		memset(key, 0, sizeof(*key));
 		key->service = r->s->id;
 		key->text = publish_text_bad_hash(c->instance->address_text);
+		same = i && r->keys[i - 1].text == key->text;
 	} else {
 		id_key_set(key, r->s->id, &c->instance->endpoint);
+		same = i && c->reason == SY_R_DUPLICATE;
 	}
-	if (!i)
-		return;
-	ordinal = r->keys[i - 1].ordinal;
-	key->ordinal = ordinal;
-	key->ordinal = memcmp(key, &r->keys[i - 1], sizeof(*key)) ? 0 : ordinal + 1;
+	key->ordinal = same ? r->keys[i - 1].ordinal + 1 : 0;
+}
+
+/* The service's ids are kept in the order of its last selection, so that mostly the next one is the one looked for. */
+static uint32_t candidate_find(struct round *r, size_t i, uint32_t before)
+{
+	size_t next = before ? r->p->local[before].place + 1 : 0;
+
+	if (next < r->s->n_ids && keyed_ids_has(&r->p->backends, &r->keys[i], r->s->ids[next]))
+		return r->s->ids[next];
+	r->out_of_order = true;
+	return keyed_ids_find(&r->p->backends, &r->keys[i]);
 }
 
 static void find_ids(struct round *r)
 {
+	uint32_t before = 0;
+
 	r->p->round++;
 	for (size_t i = 0; i < r->sel->n_candidates; i++) {
 		candidate_key(r, i);
-		r->ids[i] = keyed_ids_find(&r->p->backends, &r->keys[i]);
-		if (r->ids[i])
-			r->p->local[r->ids[i]].round = r->p->round;
+		r->ids[i] = candidate_find(r, i, before);
+		if (!r->ids[i])
+			continue;
+		r->p->local[r->ids[i]].round = r->p->round;
+		before = r->ids[i];
 	}
 }
 
@@ -173,6 +187,7 @@ static void apply_better(struct round *r)
 		const struct candidate *c = &r->sel->candidates[i];
 		struct sy_backend *b;
 		uint64_t weight;
+		bool member;
 
 		if (!r->ids[i])
 			continue;
@@ -182,13 +197,14 @@ static void apply_better(struct round *r)
 			set_word(r, r->ids[i], SY_UP, c->reason);
 		else if (c->state == SY_UP)
 			set_word(r, r->ids[i], SY_DRAINING, SY_R_NO_PATH);
-		r->stats.n_no_path += c->eligible && !is_member(r, i);
+		member = is_member(r, i);
+		r->stats.n_no_path += c->eligible && !member;
 		if (!(b->flags & SY_B_LISTED)) {
 			STORE(b->flags, (__u8)(b->flags | SY_B_LISTED));
 			backend_note_leaving(r->p, r->ids[i]);
 			r->written = true;
 		}
-		if (is_member(r, i) != !!(b->flags & SY_B_MEMBER) || (is_member(r, i) && b->weight != weight))
+		if (member != !!(b->flags & SY_B_MEMBER) || (member && b->weight != weight))
 			r->table_changes = true;
 		if (b->weight != weight) {
 			STORE(b->weight, weight);
@@ -312,6 +328,24 @@ static void release_rejected(struct round *r)
 	}
 }
 
+/* The selection's in its order, then those that are gone. Only ever swaps two, so none is lost. */
+static void order_ids(struct round *r)
+{
+	struct backend_local *local = r->p->local;
+	uint32_t *ids = r->s->ids, n = 0;
+
+	for (size_t i = 0; i < r->sel->n_candidates; i++) {
+		uint32_t id = r->ids[i], from = local[id].place;
+
+		if (!id || from < n)
+			continue;
+		ids[from] = ids[n];
+		local[ids[from]].place = from;
+		ids[n] = id;
+		local[id].place = n++;
+	}
+}
+
 static void note_figures(struct round *r, enum sy_source source, uint64_t received_ns)
 {
 	struct sy_service *record = &r->p->maps->services[r->s->id];
@@ -348,6 +382,8 @@ static int apply(struct round *r, enum sy_source source, uint64_t received_ns)
 	}
 	note_figures(r, source, received_ns);
 	release_rejected(r);
+	if (r->out_of_order)
+		order_ids(r);
 	return publish_text_write(r->p, r->sel, r->ids);
 }
 

@@ -53,11 +53,18 @@ int publish_text_write(struct publish *p, const struct selection *sel, const uin
 {
 	_cleanup_free_ struct sy_backend_info *infos = NULL;
 	_cleanup_free_ uint32_t *keys = NULL;
+	const char *last = NULL;
+	uint64_t hash = 0;
 	uint32_t n = 0, room = 0;
 	int err;
 
 	for (size_t i = 0; i < sel->n_candidates; i++) {
-		if (!ids[i] || publish_text_hash(sel->candidates[i].instance->cluster) == p->local[ids[i]].text)
+		const char *cluster = sel->candidates[i].instance->cluster;
+
+		if (!last || strcmp(cluster, last)) /* clusters are few */
+			hash = publish_text_hash(cluster);
+		last = cluster;
+		if (!ids[i] || hash == p->local[ids[i]].text)
 			continue;
 		if (n == room) {
 			struct sy_backend_info *more = realloc(infos, (room ? 2 * room : 64) * sizeof(*infos));

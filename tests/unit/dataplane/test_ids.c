@@ -57,11 +57,16 @@ static void keys_are_told_apart(void **state)
 	assert_int_equal(keyed_ids_take(&k, &b, &id_b), 0);
 	assert_int_equal(keyed_ids_find(&k, &a), id_a);
 	assert_int_equal(keyed_ids_find(&k, &b), id_b);
+	assert_true(keyed_ids_has(&k, &b, id_b));
+	assert_false(keyed_ids_has(&k, &b, id_a));
+	assert_false(keyed_ids_has(&k, &b, 0));
+	assert_false(keyed_ids_has(&k, &b, 16));
 	assert_false(keyed_ids_claim(&k, &a, 9));
 	assert_false(keyed_ids_claim(&k, &c, id_a));
 	assert_true(keyed_ids_claim(&k, &c, 9));
 	keyed_ids_release(&k, id_a);
 	assert_int_equal(keyed_ids_find(&k, &a), 0);
+	assert_false(keyed_ids_has(&k, &a, id_a));
 	assert_int_equal(keyed_ids_find(&k, &c), 9);
 	keyed_ids_done(&k);
 }
