@@ -33,9 +33,23 @@ size_t utf8_char(const char *text, size_t size)
 	return n;
 }
 
+/* Bytes below 0x80 that text starts with, eight at a time: JSON is little else. */
+static size_t ascii_prefix(const char *text, size_t size)
+{
+	uint64_t eight;
+	size_t n = 0;
+
+	for (; size - n >= sizeof(eight); n += sizeof(eight)) {
+		memcpy(&eight, text + n, sizeof(eight));
+		if (eight & 0x8080808080808080ULL)
+			break;
+	}
+	return n;
+}
+
 bool utf8_valid(const char *text, size_t size)
 {
-	for (size_t i = 0, n; i < size; i += n) {
+	for (size_t i = ascii_prefix(text, size), n; i < size; i += n + ascii_prefix(text + i + n, size - i - n)) {
 		n = utf8_char(text + i, size - i);
 		if (n == 0)
 			return false;

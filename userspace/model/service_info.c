@@ -65,8 +65,11 @@ static bool parse_endpoint(const cJSON *host, struct endpoint *ret)
 static void print_port(const cJSON *host, char *buf, size_t size)
 {
 	const cJSON *item = find(host, "port");
+	uint16_t number;
 
-	if (cJSON_IsNumber(item))
+	if (parse_port(host, &number))
+		(void)snprintf(buf, size, "%u", number);
+	else if (cJSON_IsNumber(item))
 		(void)snprintf(buf, size, "%.15g", item->valuedouble);
 	else
 		(void)snprintf(buf, size, "%.*s", (int)size - 1, cJSON_IsString(item) ? item->valuestring : "?");

@@ -212,6 +212,24 @@ static void utf8(void **state)
 	assert_true(utf8_valid("\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", 10));
 }
 
+/* plain ASCII is taken eight bytes at a time: one wrong byte is found wherever it is, and a right character is one */
+static void utf8_in_the_middle(void **state)
+{
+	char line[40];
+
+	(void)state;
+	for (size_t size = 1; size <= sizeof(line); size++) {
+		for (size_t at = 0; at < size; at++) {
+			memset(line, 'a', size);
+			line[at] = (char)0xc3;
+			assert_false(utf8_valid(line, size));
+			if (at + 1 < size)
+				line[at + 1] = (char)0xa9;
+			assert_int_equal(utf8_valid(line, size), at + 1 < size);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +241,7 @@ int main(void)
 		CASE("integers up to 2^64 - 1 are printed exactly", exact_integers),
 		CASE("a double is printed in the shortest text that reads back the same", exact_doubles),
 		CASE("a cut never splits a character", utf8),
+		CASE("a byte that is no UTF-8 is found wherever it stands", utf8_in_the_middle),
 	};
 
 	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
