@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include "agent/setup.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "dataplane/publish.h"
+#include "listing.h"
+#include "model/hold.h"
 #include "model/service_info.h"
 #include "rig.h"
 #include "steelyard.skel.h"
@@ -29,27 +32,6 @@ static double median(double *v)
 {
 	qsort(v, ROUNDS, sizeof(*v), by_value);
 	return v[ROUNDS / 2];
-}
-
-/* ServiceInfo JSON of n instances; salt changes the weight of every instance, or of the one in the middle. */
-static char *service_json(size_t n, unsigned salt, bool every)
-{
-	size_t size = 200 + n * 200, at;
-	char *text = malloc(size);
-
-	if (!text)
-		abort();
-	at = (size_t)snprintf(text, size, "{\"name\":\"orders\",\"groupName\":\"DEFAULT_GROUP\",\"hosts\":[");
-	for (size_t i = 0; i < n; i++) {
-		unsigned extra = every || i == n / 2 ? salt : 0;
-
-		at += (size_t)snprintf(text + at, size - at,
-				       "%s{\"ip\":\"10.3.%zu.%zu\",\"port\":8080,\"weight\":%u.5,\"healthy\":true,\"enabled\":true,"
-				       "\"ephemeral\":true,\"clusterName\":\"DEFAULT\",\"serviceName\":\"orders\",\"metadata\":{}}",
-				       i ? "," : "", i >> 8, i & 255, 1 + ((unsigned)i + extra) % 9);
-	}
-	snprintf(text + at, size - at, "]}");
-	return text;
 }
 
 static struct snapshot *parse(const char *text)
@@ -97,14 +79,21 @@ static void measure(struct publish *p, const char *name, const char *listen, siz
 	uint32_t service = add_service(p, name, listen);
 	double parsing[ROUNDS], writing[ROUNDS], all[ROUNDS], nothing[ROUNDS];
 	struct publish_stats stats;
+	struct hold hold;
 	char what[96];
 
+	hold_init(&hold, 15 * NS_PER_S);
 	for (int i = -1; i < ROUNDS; i++) { /* the first makes the backends */
-		char *text = service_json(n, (unsigned)(i + 1), every);
+		char *text = listing("orders", n, (unsigned)(i + 1), every);
 		uint64_t t0 = clock_monotonic_ns(), t1, t2, t3;
 		struct snapshot *s = parse(text);
 
 		t1 = clock_monotonic_ns();
+		/* as the agent does it: compare with the last list, hold, choose, write */
+		if ((hold.applied && snapshot_equal(hold.applied, s)) || hold_push(&hold, s, t1) != s) {
+			printf("bench: a changed snapshot was not applied\n");
+			exit(1);
+		}
 		publish_snapshot(p, service, s, t0, &stats);
 		t2 = clock_monotonic_ns();
 		if (!stats.table_written) {
@@ -118,7 +107,7 @@ static void measure(struct publish *p, const char *name, const char *listen, siz
 			printf("bench: an unchanged snapshot wrote a table\n");
 			exit(1);
 		}
-		snapshot_free(s);
+		hold_tidy(&hold);
 		free(text);
 		publish_tick(p, clock_realtime_ns());
 		if (i < 0) {
@@ -130,6 +119,7 @@ static void measure(struct publish *p, const char *name, const char *listen, siz
 		writing[i] = (double)(t2 - t1) / 1e3;
 		nothing[i] = (double)(t3 - t2) / 1e3;
 	}
+	hold_done(&hold);
 	printf("  %zu instances, %s changed: parse %.0f us, choose and write %.0f us, text received to map %.0f us, unchanged %.0f us\n",
 	       n, every ? "every one" : "one", median(parsing), median(writing), median(all), median(nothing));
 	snprintf(what, sizeof(what), "parsed snapshot to map, us, %s", every ? "100 instances" : "one changed in 5,000");
@@ -139,7 +129,7 @@ static void measure(struct publish *p, const char *name, const char *listen, siz
 /* How many changed snapshots of 100 instances a second, parse included. */
 static void rate(struct publish *p, uint32_t service)
 {
-	char *text[2] = { service_json(100, 1, true), service_json(100, 2, true) };
+	char *text[2] = { listing("orders", 100, 1, true), listing("orders", 100, 2, true) };
 	uint64_t from = clock_monotonic_ns(), n = 0;
 	struct publish_stats stats;
 
@@ -196,6 +186,7 @@ int main(void)
 	struct publish *p;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	setup_memory();
 	rig_enter_namespace();
 	skel = steelyard_bpf__open();
 	rig_load(&rig, skel ? skel->obj : NULL, N_GROUPS, 0);

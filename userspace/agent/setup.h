@@ -13,6 +13,8 @@ enum setup_exit {
 	EXIT_CONFIG = 78,
 };
 
+/* How the process allocates. First of all, and also what measures the agent's work. */
+void setup_memory(void);
 /* The state folder, made if missing. 0, or -errno with a sentence in why. */
 int setup_directories(const struct config *c, char *why, size_t why_size);
 /* 0, or -EPERM with the missing capabilities in why. */
