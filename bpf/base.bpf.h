@@ -22,4 +22,3 @@
 #define opaque(x) asm volatile("" : "+r"(x))
 
 #define CAS(p, old, new) __sync_val_compare_and_swap((p), (old), (new))
-#define EXCHANGE(p, new) __sync_lock_test_and_set((p), (new))

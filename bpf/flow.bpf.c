@@ -2,7 +2,7 @@
 /* Flow table, the writing side: claims and takes, by compare-and-swap on a line's word alone. Source ports and new flows are in
  * flow_new.bpf.c, state changes in flow_change.bpf.c.
  *
- *   claim    FREE ──cas──▶ BUSY ──write, exchange──▶ USED (return) / NEW (forward) ──look at all eight──▶
+ *   claim    FREE ──cas──▶ BUSY ──write, cas──▶ USED (return) / NEW (forward) ──look at all eight──▶
  *            another line with the key? withdraw : the return line is ours / NEW ──cas──▶ SYN: the flow exists
  *   change   forward word: SYN → ESTABLISHED → CLIENT_CLOSED or BACKEND_CLOSED → CLOSING; flags RESET, REAPING
  *   take     forward word ──cas──▶ BUSY: the one who wins frees the return line, then the forward line

@@ -167,7 +167,6 @@ enum flow_new_error { FLOW_NEW_OK = 0, FLOW_NEW_COLLISION = -1, FLOW_NEW_FULL = 
 struct flow_new {
 	struct flow_key key; /* in: the client's packet */
 	__u64 hash;
-	__u64 nh; /* next hop to the client, SY_NH or 0 */
 	__u32 backend;
 	__u32 backend_gen;
 	__u32 seq; /* client's ISN */

@@ -139,7 +139,7 @@ INLINE void return_line(struct flow_scratch *s, const struct sy_backend *b)
 	l->seq = 0;
 	l->backend = n->backend;
 	l->backend_gen = n->backend_gen;
-	l->aux = n->nh;
+	l->aux = 0; /* the way back is looked up, and kept, by the first packet that takes it: a SYN flood asks for nothing */
 	s->claim.state = SY_USED;
 	s->claim.timewait = 0;
 	s->walk.pool = b->pool;

@@ -7,6 +7,7 @@
  * So a route change is followed at once with the agent alive, and within a second with it dead. */
 #pragma once
 #include "count.bpf.h"
+#include "hook.bpf.h"
 
 struct hop {
 	__u32 ifindex; /* 0: no route */

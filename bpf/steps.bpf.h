@@ -5,16 +5,7 @@
  *                └ miss ─▶ gate → listener → SYN: pick → next hop → claim → send
  *                                            else: RST
  *
- * A hook file includes this after it has defined its context and how to send:
- *   hook_ctx                            the context's type
- *   HOOK_FINISHES                       0: unresolved next hops, passes and double answers are handed to TC
- *   hook_ifindex(ctx)                   where the packet came in
- *   hook_can_send(ctx, hop)             can this hook send there?
- *   hook_can_answer(ctx)                can it answer out of where the packet came in?
- *   hook_is_for_us(ctx)                 is the frame addressed to this host?
- *   hook_send(ctx, p, rewrite, hop)     rewrite and send, the action to return
- *   hook_reset(ctx, p)                  make the packet a RST to its sender and send it back
- *   hook_reset_both(ctx, p, rewrite, hop)   the same, and a RST to the flow's other side
+ * What a hook brings is in hook.bpf.h.
  * HAND_OVER is returned before any side effect and leaves no trace: whatever finishes the packet counts it. */
 #pragma once
 #include "flow.bpf.h"
@@ -194,8 +185,13 @@ INLINE int steps_forward(hook_ctx *ctx, struct pkt *p, struct flow_ref *ref, str
 		return SY_V_NO_ROUTE;
 	if (!hook_can_send(ctx, &hop))
 		return HAND_OVER;
-	if (state == SY_DRAINING && is_silent(ref, p->now))
-		return steps_evicted(ctx, p, ref, SY_V_SILENT_RESET);
+	if (state == SY_DRAINING) {
+		/* a strike is a side effect, and may call for an answer */
+		if (!hook_can_answer(ctx))
+			return HAND_OVER;
+		if (is_silent(ref, p->now))
+			return steps_evicted(ctx, p, ref, SY_V_SILENT_RESET);
+	}
 	if ((ref->word & (0xff & ~SY_STRIKE_MASK)) != SY_ESTABLISHED || (p->flags & (TCP_FIN | TCP_SYN | TCP_RST))) {
 		if (!flow_change(ref->index | ((__u64)ref->mate << 32), ref->word, change_flags(p, ref), change_seqs(p)))
 			return SY_V_LOST;
@@ -265,7 +261,6 @@ INLINE int steps_new(hook_ctx *ctx, struct pkt *p, __u32 service)
 	barrier();
 	if (READ_ONCE(b->service) != service)
 		return AGAIN; /* its id was given back since the pick */
-	n->nh = 0; /* the way back is looked up, and kept, when the first packet takes it: a flood of SYNs asks for nothing */
 	rw.daddr = b->addr[3];
 	hop_find(ctx, READ_ONCE(b->nh), rw.daddr, pkt_daddr(p), p->now, &hop);
 	if (!hop.ifindex)

@@ -6,16 +6,6 @@
 
 typedef struct __sk_buff hook_ctx;
 #define HOOK_FINISHES 1
-
-struct rewrite;
-struct hop;
-INLINE __u32 hook_ifindex(hook_ctx *ctx);
-INLINE int hook_can_send(hook_ctx *ctx, const struct hop *h);
-INLINE int hook_can_answer(hook_ctx *ctx);
-INLINE int hook_is_for_us(hook_ctx *ctx);
-INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
-NOINLINE int hook_reset(hook_ctx *ctx, const struct pkt *p);
-NOINLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
 #include "steps.bpf.h"
 
 #define HEADERS_LEN (ETH_LEN + 60 + TCP_LEN) /* with every IP option */

@@ -5,16 +5,6 @@
 
 typedef struct xdp_md hook_ctx;
 #define HOOK_FINISHES 0
-
-struct rewrite;
-struct hop;
-INLINE __u32 hook_ifindex(hook_ctx *ctx);
-INLINE int hook_can_send(hook_ctx *ctx, const struct hop *h);
-INLINE int hook_can_answer(hook_ctx *ctx);
-INLINE int hook_is_for_us(hook_ctx *ctx);
-INLINE int hook_send(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
-NOINLINE int hook_reset(hook_ctx *ctx, const struct pkt *p);
-INLINE int hook_reset_both(hook_ctx *ctx, const struct pkt *p, const struct rewrite *rw, const struct hop *h);
 #include "steps.bpf.h"
 
 INLINE __u32 hook_ifindex(hook_ctx *ctx)

@@ -36,7 +36,7 @@
  * word: bits 63..8 flow id (never used twice), bits 7..0 state byte:
  *   bits 3..0 enum sy_line_state, bit 4 RESET, bit 5 REAPING, bits 7..6 strikes (draining and silent backends); in
  *   CLOSING bit 6 says that the backend closed first.
- * The word is changed by 64-bit compare-and-swap or exchange only. 0 is FREE. */
+ * The word is changed by 64-bit compare-and-swap only. 0 is FREE. */
 #define SY_LINES_PER_GROUP 4
 #define SY_LINES_PER_FLOW 6 /* two lines, table kept a third full */
 #define SY_ID_SHIFT 8

@@ -38,6 +38,8 @@ const volatile __u32 floor_secret[4] = { 0 };
 __u64 floor_ids = 0;
 __u64 floor_done = 0; /* iterations that did all of their work */
 
+#define EXCHANGE(p, new) __sync_lock_test_and_set((p), (new))
+
 INLINE __u64 key_hash(const struct floor_key *k)
 {
 	__u64 a = (__u64)(__u32)((__u32)k->addrs + floor_secret[0]) * (__u32)((__u32)(k->addrs >> 32) + floor_secret[1]);

@@ -301,11 +301,38 @@ static void frames_in_pieces_are_rewritten(struct scene *s)
 	close(link);
 }
 
+/* ---- what is decided by a mark in the flow ---- */
+
+/* XDP that cannot answer leaves a draining flow's packet before it counts a strike: the whole of it is TC's. */
+static void a_silent_backend_is_left_without_a_strike(struct scene *s)
+{
+	struct sy_iface *client = &rig.maps.ifaces[rig.if_client & (SY_MAX_IFACES - 1)];
+	struct frame f = SCENE_CLIENT_SENDS(s, .flags = ACK, .seq = 2000, .ack = 9500, .n_payload = 10);
+	struct sy_line *there, *back;
+
+	scene_handshake(s);
+	there = rig_find(&rig, SCENE_CLIENT, SCENE_LISTEN);
+	back = rig_find(&rig, SCENE_BACKEND_AT, SCENE_SOURCE);
+	assert_true(there && back);
+	rig_backend_state(&rig, SCENE_BACKEND, SY_DRAINING, SY_R_GONE);
+	for (unsigned n = 0; n < 3; n++) {
+		scene_age(s, there, 4);
+		scene_age(s, back, 4 * (n + 1));
+		SCENE_RUN(s, &f, SCENE_FROM_CLIENT, FORWARD);
+	}
+	client->flags = 0;
+	scene_age(s, there, 4);
+	scene_age(s, back, 16);
+	SCENE_RUN(s, &f, SCENE_FROM_CLIENT, .verdict = SY_V_SILENT_RESET, .out = SCENE_RESET, .from = SCENE_LISTEN,
+		  .to = SCENE_CLIENT, .seq = 9500, .handed_over = true);
+}
+
 static const struct scene_body bodies[] = {
 	{ "XDP and TC give the same SYN to the same backend", both_hooks_pick_alike },
 	{ "shares hold when XDP can send to one of two backends only", shares_hold_across_a_handover },
 	{ "frames to other MACs are left alone", frames_to_other_macs_are_left_alone },
 	{ "a return line learns its new next hop when routes change, and no other line does", a_return_line_learns_its_new_next_hop },
+	{ "a silent draining backend is left to TC without a strike", a_silent_backend_is_left_without_a_strike },
 	{ "every length of IP options is rewritten", every_length_of_ip_options_is_rewritten },
 	{ "a frame in pieces is rewritten, wherever its TCP header lies", frames_in_pieces_are_rewritten },
 };
