@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "net/conn.h"
+#include "loop.h"
 
-#define LONGEST_NS (30 * NS_PER_S)
 
 struct scene {
 	struct event_base *loop;
@@ -71,22 +71,6 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
 	bufferevent_setcb(sc->accepted, echo, NULL, NULL, sc);
 	bufferevent_enable(sc->accepted, EV_READ | EV_WRITE);
 }
-
-static void on_heartbeat(evutil_socket_t fd, short what, void *user)
-{
-	(void)fd;
-	(void)what;
-	(void)user;
-}
-
-#define until(sc, condition)                                                                                           \
-	do {                                                                                                           \
-		uint64_t _end = clock_monotonic_ns() + LONGEST_NS;                                                     \
-		while (!(condition)) {                                                                                 \
-			assert_true(clock_monotonic_ns() < _end);                                                      \
-			event_base_loop((sc)->loop, EVLOOP_ONCE);                                                      \
-		}                                                                                                      \
-	} while (0)
 
 static void scene_init(struct scene *sc)
 {

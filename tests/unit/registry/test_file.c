@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "registry/file.h"
+#include "loop.h"
 
-#define LONGEST_NS (30 * NS_PER_S)
 
 struct scene {
 	struct event_base *loop;
@@ -53,22 +53,6 @@ static void on_state(void *ctx, const struct registry_status *status)
 	assert_string_equal(status->server, sc->path);
 	snprintf(sc->error, sizeof(sc->error), "%s", status->last_error);
 }
-
-static void on_heartbeat(evutil_socket_t fd, short what, void *user)
-{
-	(void)fd;
-	(void)what;
-	(void)user;
-}
-
-#define until(sc, condition)                                                                                           \
-	do {                                                                                                           \
-		uint64_t _end = clock_monotonic_ns() + LONGEST_NS;                                                     \
-		while (!(condition)) {                                                                                 \
-			assert_true(clock_monotonic_ns() < _end);                                                      \
-			event_base_loop((sc)->loop, EVLOOP_ONCE);                                                      \
-		}                                                                                                      \
-	} while (0)
 
 static struct scene *scene_new(void)
 {

@@ -6,8 +6,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "registry/nacos.h"
+#include "loop.h"
 
-#define LONGEST_NS (30 * NS_PER_S)
 
 struct scene {
 	struct event_base *loop;
@@ -41,23 +41,6 @@ static void on_state(void *ctx, const struct registry_status *status)
 	snprintf(sc->server, sizeof(sc->server), "%s", status->server);
 	snprintf(sc->error, sizeof(sc->error), "%s", status->last_error);
 }
-
-static void on_heartbeat(evutil_socket_t fd, short what, void *user)
-{
-	(void)fd;
-	(void)what;
-	(void)user;
-}
-
-/* Run the loop until condition holds. */
-#define until(sc, condition)                                                                                           \
-	do {                                                                                                           \
-		uint64_t _end = clock_monotonic_ns() + LONGEST_NS;                                                     \
-		while (!(condition)) {                                                                                 \
-			assert_true(clock_monotonic_ns() < _end);                                                      \
-			event_base_loop((sc)->loop, EVLOOP_ONCE);                                                      \
-		}                                                                                                      \
-	} while (0)
 
 /* Run the loop until one more message, asked for now, went to the server and came back. */
 static void settle(struct scene *sc, struct peer *p)
